@@ -13,7 +13,7 @@ import (
 )
 
 // drawHolder draws a list or a map whose items or values may be null, or have a default that replaces null.
-func drawHolder(r *rand.Rand, list bool, typ string) string {
+func drawHolder(r *rand.Rand, kind, typ string) string {
 	pick := func(all ...string) string { return all[r.IntN(len(all))] }
 	filled := map[string]string{"integer": pick("1", "2", "3"), "string": pick("x", "x", "u"), "object": "{}"}[typ]
 	value := "{type: " + typ + pick("", ", nullable: true", ", default: "+filled)
@@ -28,19 +28,23 @@ func drawHolder(r *rand.Rand, list bool, typ string) string {
 		value += pick("", ", properties: {d: {type: integer}}", ", properties: {d: {type: integer, default: 1}}")
 	}
 	value += "}"
-	if list {
+	if kind == "list" {
 		return "{type: array, items: " + value + pick("", "", ", minItems: 1", ", maxItems: 1") + "}"
+	}
+	if kind == "fields" {
+		second := pick("", ", l: "+value, ", l: {type: "+typ+"}")
+		return "{type: object, properties: {k: " + value + second + "}" + pick("", "", ", minProperties: 1") + "}"
 	}
 	return "{type: object, additionalProperties: " + value + pick("", "", ", maxProperties: 1", ", minProperties: 1") + "}"
 }
 
 // drawNullVersions draws a CRD of two or three versions, and what becomes of it with another holder in one of them or another storage version.
-func drawNullVersions(t *testing.T, r *rand.Rand, list bool) (old, next *crd) {
+func drawNullVersions(t *testing.T, r *rand.Rand, kind string) (old, next *crd) {
 	typ := []string{"integer", "string", "object"}[r.IntN(3)]
 	var holders []string
 	var served []bool
 	for range 2 + r.IntN(2) {
-		holders, served = append(holders, drawHolder(r, list, typ)), append(served, r.IntN(5) > 0)
+		holders, served = append(holders, drawHolder(r, kind, typ)), append(served, r.IntN(5) > 0)
 	}
 	store := r.IntN(len(holders))
 	made := func() *crd {
@@ -62,7 +66,7 @@ func drawNullVersions(t *testing.T, r *rand.Rand, list bool) (old, next *crd) {
 		served[store] = true
 		store = (store + 1 + r.IntN(len(holders)-1)) % len(holders)
 	} else {
-		holders[r.IntN(len(holders))] = drawHolder(r, list, typ)
+		holders[r.IntN(len(holders))] = drawHolder(r, kind, typ)
 	}
 	next = made()
 	next.Status = old.Status
@@ -70,11 +74,11 @@ func drawNullVersions(t *testing.T, r *rand.Rand, list bool) (old, next *crd) {
 }
 
 // nullSpecs are the objects of the domain.
-func nullSpecs(list bool) []map[string]any {
+func nullSpecs(kind string) []map[string]any {
 	values := []any{nil, int64(1), int64(3), "x", "u", map[string]any{}, map[string]any{"d": int64(2)}, map[string]any{"d": nil}}
 	out := []map[string]any{{}}
 	hold := func(items ...any) {
-		if list {
+		if kind == "list" {
 			out = append(out, map[string]any{"c": items})
 			return
 		}
@@ -163,8 +167,8 @@ func TestNullsOfListsAndMapsSurviveASafeUpgrade(t *testing.T) {
 	safe, undecided, journeys := 0, 0, 0
 	for seed := range draws.Seeds(3000) {
 		r := rand.New(rand.NewPCG(seed, 41))
-		list := r.IntN(2) == 0
-		old, next := drawNullVersions(t, r, list)
+		kind := []string{"list", "map", "fields"}[r.IntN(3)]
+		old, next := drawNullVersions(t, r, kind)
 		got := check(t, old, next)
 		if got.Verdict == report.IsUndecided {
 			undecided++
@@ -176,7 +180,7 @@ func TestNullsOfListsAndMapsSurviveASafeUpgrade(t *testing.T) {
 		silent := len(got.Findings) == 0
 		before, after := newWorld(t, old), newWorld(t, next)
 		versions := []string{"v1", "v2", "v3"}[:len(old.Spec.Versions)]
-		for _, spec := range nullSpecs(list) {
+		for _, spec := range nullSpecs(kind) {
 			for _, from := range versions {
 				if before.serves(from) && after.serves(from) && before.create(t, from, spec) != nil && after.create(t, from, spec) == nil {
 					t.Fatalf("seed %d: safe, but %s refuses %v", seed, from, spec)

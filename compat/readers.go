@@ -86,9 +86,11 @@ func withNullAt(p *props, path contain.Path) *props {
 	switch {
 	case len(path) > 1:
 	case path[0].Kind == contain.Field:
-		if out.Required = append(slices.Clone(p.Required), path[0].Name); p.MaxProperties != nil {
-			more := *p.MaxProperties + 1
-			out.MaxProperties = &more
+		out.Required = append(slices.Clone(p.Required), path[0].Name)
+		for _, bound := range []**int64{&out.MinProperties, &out.MaxProperties} {
+			if *bound != nil {
+				*bound = new(**bound + 1)
+			}
 		}
 	default:
 		out = *withValues(&out, p.AdditionalProperties.Schema)

@@ -38,128 +38,137 @@ retries:
 	claim: func(c *change) (string, bool) {
 		return "default changed from " + inlineJSON(c.Before) + " to " + inlineJSON(c.After), c.Harm == contain.Redefaulted && c.Before != nil
 	},
-	whole: func(ctx context.Context, c *comparison) []report.Finding {
+	whole: func(ctx context.Context, c *comparison) (out []report.Finding) {
 		o, n := storageVersionOf(c.oldParts), storageVersionOf(c.newParts)
 		if o == nil || n == nil || len(c.oldConversions) > 0 || len(c.newConversions) > 0 || o.buildSchema() != nil || n.buildSchema() != nil {
 			return nil
 		}
-		var out []report.Finding
-		for _, p := range c.servedPairs() {
-			for _, g := range c.redefaultedGaps(ctx, p, pair{o, n}) {
-				f := c.findingOf(newChange(p, g))
-				f.Message += ": so far the storage version " + o.Name + " filled it in for " + p.to.Name
-				out = append(out, f)
+		out = c.defaultsLostToReaders(ctx, pair{o, n}, true)
+		for _, stored := range c.pairs {
+			if c.isStored(stored.from.Name) && !isUnchangedSchema(stored.from, stored.to) && stored.to.buildSchema() == nil {
+				out = append(out, c.defaultsLostToReaders(ctx, stored, false)...)
 			}
 		}
-		for _, writer := range c.servedPairs() {
-			out = append(out, c.defaultsLostToReaders(ctx, writer, pair{o, n})...)
-		}
-		return out
+		known := map[string]bool{} // one writer stands for all
+		return slices.DeleteFunc(out, func(f report.Finding) bool {
+			key := f.Version + " " + f.Path
+			again := known[key]
+			known[key] = true
+			return again
+		})
 	},
 }
 
-// defaultsLostToReaders are the defaults that the storage version filled in, for clients of other versions, in objects of a version that does not
-// declare the field, and that another storage version does not fill in.
-func (c *comparison) defaultsLostToReaders(ctx context.Context, writer, stored pair) (out []report.Finding) {
-	if stored.from.Name == stored.to.Name || !c.work.Charge(unitsToCross) {
-		return nil
+// defaultsLostToReaders are the defaults that one version filled in where it stored the objects of another one, and that clients no longer find.
+// With anew, these are objects that are written from now on, by another version or stored in another one; otherwise those that are stored already.
+func (c *comparison) defaultsLostToReaders(ctx context.Context, stored pair, anew bool) (out []report.Finding) {
+	known, moved := told{}, stored.from.Name != stored.to.Name
+	if !moved {
+		known = c.redefaultedIn(ctx, stored)
 	}
-	for _, g := range c.objectsLackingDefaults(ctx, writer.from, stored.from) {
-		at := fullPath(&g)
-		if g.Witness == nil || propsAt(writer.from.props, at) != nil {
+	for _, writer := range c.servedPairs() {
+		same := anew && !moved && isUnchangedSchema(writer.from, writer.to)
+		if same || writer.from.Name == stored.from.Name || writer.to.buildSchema() != nil || !c.work.Charge(unitsToCross) {
 			continue
 		}
-		for _, reader := range c.servedPairs() {
-			if propsAt(reader.from.props, at) == nil {
+		own := c.redefaultedIn(ctx, writer)
+		for _, g := range c.objectsFilledBy(ctx, writer.from, stored.from) {
+			if own.hasGap(&g) || known.hasGap(&g) {
 				continue
 			}
-			before, made := c.valueReadAt(ctx, pair{writer.from, reader.from}, stored.from, g.Witness.Object, at)
-			after, taken := c.valueReadAt(ctx, pair{writer.to, reader.to}, stored.to, g.Witness.Object, at)
-			if !made || !taken || before == nil || reflect.DeepEqual(before, after) {
-				continue
+			if old, err := c.createObject(ctx, writer.from, stored.from, g.Witness.Object); err == nil {
+				kept := old
+				if anew {
+					kept, err = c.createObject(ctx, writer.to, stored.to, g.Witness.Object)
+				}
+				if err == nil {
+					out = append(out, c.readersLosing(writer.from, stored, old, kept, g)...)
+				}
 			}
-			w := *g.Witness
-			w.Before, w.After = before, after
-			f := c.findingOf(newChange(reader, contain.Gap{
-				Path: at, Keyword: "default", Harm: contain.Redefaulted, Verdict: contain.NotContained, Before: before, After: after, Rule: -1, Witness: &w,
-			}))
-			f.Witness.AcceptedBy, f.Witness.JudgedBy = writer.from.versionPhrase(), reader.to.versionPhrase()
-			f.Message += ": so far the storage version " + stored.from.Name + " filled it in for objects written as " + writer.from.Name
-			out = append(out, f)
 		}
 	}
 	return out
 }
 
-// valueReadAt returns what clients of a version find at a place of a new object that another version takes and the version in stores, nil for
-// nothing. It returns false if the object is refused.
-func (c *comparison) valueReadAt(ctx context.Context, p pair, in *part, obj map[string]any, at contain.Path) (value any, taken bool) {
-	stored, err := c.createObject(ctx, p.from, in, obj)
-	if err != nil {
-		return nil, false
+// readersLosing are the findings about clients that find another value at the place of a gap than so far. old and kept are what is stored of its
+// witness under both CRDs. Clients of the version that wrote it stand for all if they are among them.
+func (c *comparison) readersLosing(writer *part, stored pair, old, kept map[string]any, g contain.Gap) (out []report.Finding) {
+	readers := c.servedPairs()
+	if i := slices.IndexFunc(readers, func(p pair) bool { return p.from == writer }); i > 0 {
+		readers[0], readers[i] = readers[i], readers[0]
 	}
-	read, err := c.readObject(p.to, in, stored)
-	if err != nil {
-		return nil, false
+	for _, reader := range readers {
+		before, err := c.readObject(reader.from, stored.from, old)
+		if err != nil {
+			return out
+		}
+		after, err := c.readObject(reader.to, stored.to, kept)
+		if err != nil {
+			return out
+		}
+		w := *g.Witness
+		w.Before, _ = contain.ValueAt(before, g.Path)
+		w.After, _ = contain.ValueAt(after, g.Path)
+		if w.Before == nil || reflect.DeepEqual(w.Before, w.After) {
+			continue
+		}
+		g.Before, g.After, g.Witness = w.Before, w.After, &w
+		f := c.findingOf(newChange(reader, g))
+		f.Message += ": so far the storage version " + stored.from.Name + " filled it in for "
+		if reader.from == writer {
+			f.Message += writer.Name
+			return append(out, f)
+		}
+		f.Message += "objects written as " + writer.Name
+		f.Witness.AcceptedBy, f.Witness.JudgedBy = writer.versionPhrase(), reader.to.versionPhrase()
+		out = append(out, f)
 	}
-	value, _ = contain.ValueAt(read, at)
-	return value, true
+	return out
 }
 
-// redefaultedGaps are the defaults that clients of a version no longer find in its objects, whether the version or the storage version filled
-// them in. It leaves out what the comparisons of the single versions report.
-func (c *comparison) redefaultedGaps(ctx context.Context, p, stored pair) []contain.Gap {
-	if p.from.buildSchema() != nil || p.to.buildSchema() != nil || p.from.Name == stored.from.Name && p.to.Name == stored.to.Name ||
-		stored.from.Name == stored.to.Name && isUnchangedSchema(stored.from, stored.to) && isUnchangedSchema(p.from, p.to) || !c.work.Charge(unitsToCross) {
-		return nil
-	}
-	found := func(p, reader *part) (contain.Side, error) {
-		return contain.NewSide(defaultsOf(defaultsOf(boundless(p.props, reader.props, 0), reader.props, 0), p.props, 0))
-	}
-	from, err := found(p.from, stored.from)
-	if err != nil {
-		return nil // cannot be: it is a part of a schema that passed
-	}
-	to, err := found(p.to, stored.to)
-	if err != nil {
-		return nil
-	}
-	changes := func(g *contain.Gap) bool {
-		return g.Harm == contain.Redefaulted && g.Keyword == "default" && g.Before != nil
-	}
-	o := c.containOptions(p.from)
-	o.Only = changes
-	known := c.decidePair(ctx, p)
-	if stored.from.Name == stored.to.Name {
-		known = append(slices.Clip(known), c.decidePair(ctx, stored)...)
-	}
-	return slices.DeleteFunc(contain.Decide(ctx, from, to, o).Gaps, func(g contain.Gap) bool {
-		if g.Verdict != contain.NotContained {
-			return true
+// objectsFilledBy are objects of a version that lack a field, or have a null, for which another version fills in a default, as gaps of that
+// default with a witness.
+func (c *comparison) objectsFilledBy(ctx context.Context, from, filler *part) (out []contain.Gap) {
+	gaps := c.objectsLackingDefaults(ctx, from, filler)
+	if asking := withoutFilledNull(from.props, filler.props, 0); asking != from.props && from.buildSchema() == nil {
+		if side, err := contain.NewSide(asking); err == nil {
+			o := c.containOptions(from)
+			o.Only = func(g *contain.Gap) bool { return g.Keyword == "type" || g.Keyword == "nullable" }
+			gaps = append(slices.Clip(gaps), contain.Decide(ctx, from.side, side, o).Gaps...)
 		}
-		if _, taken := c.takenRequest(ctx, p.from, g.Witness.Object); !taken {
-			return true
+	}
+	for _, g := range gaps {
+		if g.Witness != nil {
+			out = append(out, contain.Gap{
+				Path: fullPath(&g), Keyword: "default", Harm: contain.Redefaulted, Verdict: contain.NotContained, Rule: -1, Witness: g.Witness,
+			})
 		}
-		return slices.ContainsFunc(known, func(k contain.Gap) bool { return changes(&k) && keyOf(&k) == keyOf(&g) })
-	})
+	}
+	return out
 }
 
-// boundless returns p without what it says of values for which reader has another default. Such a default is filled in after p has taken the
-// object, so p may refuse it.
-func boundless(p, reader *props, depth int) *props {
+// withoutFilledNull returns p without the nulls that reader replaces with a default.
+func withoutFilledNull(p, reader *props, depth int) *props {
 	if p == nil || reader == nil || depth > schema.MaxDepth {
 		return p
 	}
 	return rewriteChildren(p, func(child *props, at contain.Step) *props {
 		twin := schemaAt(reader, at)
-		if !fillsIn(twin) || fillsIn(child) {
-			return boundless(child, twin, depth+1)
+		if fillsNull(twin) && child.Nullable {
+			child = new(*child)
+			child.Nullable = false
 		}
-		return schema.Rewrite(child, schema.InStructure, func(s *props) {
-			*s = props{
-				Type: s.Type, Properties: s.Properties, AdditionalProperties: s.AdditionalProperties, Items: s.Items, Nullable: s.Nullable, Default: s.Default,
-				XPreserveUnknownFields: s.XPreserveUnknownFields, XEmbeddedResource: s.XEmbeddedResource, XIntOrString: s.XIntOrString,
-			}
-		})
+		return withoutFilledNull(child, twin, depth+1)
 	})
+}
+
+// redefaultedIn are the defaults of which the comparison of one version says that they change or go.
+func (c *comparison) redefaultedIn(ctx context.Context, p pair) told {
+	known := told{}
+	for _, g := range c.decidePair(ctx, p) {
+		if g.Harm == contain.Redefaulted && g.Keyword == "default" && g.Before != nil {
+			known.addGaps(g)
+		}
+	}
+	return known
 }

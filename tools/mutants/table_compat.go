@@ -32,10 +32,6 @@ var compatFaults = []fault{
 		broken: "errors that a new default makes intolerable are taken for old news",
 	},
 	{
-		in: "compat.boundless", find: "!fillsIn(twin) || fillsIn(child)", put: "true",
-		broken: "a default that a version would refuse is not told when its clients no longer find it",
-	},
-	{
 		in: "compat.(*comparison).findCrossings", find: "!c.isStored(to.Name)", put: "true",
 		broken: "what a version that is only stored drops of another version's objects is not told",
 	},
@@ -44,7 +40,7 @@ var compatFaults = []fault{
 		broken: "null beside other values of a map is not tried",
 	},
 	{
-		in: "compat.(*comparison).refusesForNull", find: "!takenNow && withoutNull", put: "false",
+		in: "compat.(*comparison).refusesForNull", find: "!takenNow && withoutNull", put: "false && !takenNow && withoutNull",
 		broken: "null that was dropped from requests and is refused now is not told",
 	},
 	{
@@ -52,8 +48,12 @@ var compatFaults = []fault{
 		broken: "a default in place of null is taken for the null",
 	},
 	{
-		in: "compat.(*comparison).redefaultedGaps", find: "g.Before != nil", put: "false",
+		in: "compat.(*comparison).readersLosing", find: "w.Before == nil", put: "true",
 		broken: "a default that reading filled in, and fills in no longer, is not told",
+	},
+	{
+		in: "compat.(*comparison).objectsFilledBy", find: "asking != from.props", put: "false",
+		broken: "a default in place of null, which is filled in no longer, is not told",
 	},
 	{
 		in: "compat.(*comparison).decideHere", find: "from.Name != to.Name", put: "false",
