@@ -10,7 +10,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"html/template"
 	"io"
 	"maps"
 	"path"
@@ -18,6 +17,7 @@ import (
 	"slices"
 	"strings"
 
+	template "github.com/DataDog/datadog-agent/pkg/template/html"
 	"github.com/Masterminds/semver/v3"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 
@@ -400,8 +400,8 @@ func lacksVersion(docs []input.Document, version string) bool {
 	})
 }
 
-// Between says what to do before steps of the shortest safe ways, and before upgrades to the next release.
-func (m *ReleaseMatrix) Between() (out []string) {
+// todoBetween says what to do before steps of the shortest safe ways, and before upgrades to the next release.
+func (m *ReleaseMatrix) todoBetween() (out []string) {
 	at := map[string]int{}
 	for i, r := range m.Releases {
 		at[r.Name] = i
@@ -459,15 +459,15 @@ func (m *ReleaseMatrix) print(w io.Writer) {
 	for i := range last {
 		after, to := "", "-"
 		if i+2 <= last {
-			to, after = m.Releases[i+2].Name, m.upgrade(i, i+2).Label()
+			to, after = m.Releases[i+2].Name, m.upgrade(i, i+2).verdictLabel()
 		}
-		fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%s\t%s\t%s\n", m.Releases[i].Name, m.Releases[i+1].Name, m.upgrade(i, i+1).Label(), to, after, m.upgrade(i, last).Label(), m.Told(m.Ways[i]))
+		fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%s\t%s\t%s\n", m.Releases[i].Name, m.Releases[i+1].Name, m.upgrade(i, i+1).verdictLabel(), to, after, m.upgrade(i, last).verdictLabel(), m.wayText(m.Ways[i]))
 	}
 	t.Flush()
 	for _, u := range m.Unskippable {
 		fmt.Fprintf(w, "\ndo not skip %s: %s to %s is not safe, and over it each step is\n", u.Release, u.From, u.To)
 	}
-	for _, line := range m.Between() {
+	for _, line := range m.todoBetween() {
 		fmt.Fprintf(w, "\n%s\n", line)
 	}
 	for i := range last {
@@ -483,8 +483,8 @@ func (m *ReleaseMatrix) print(w io.Writer) {
 	}
 }
 
-// Told is a way in a table.
-func (m *ReleaseMatrix) Told(w Way) string {
+// wayText is a way in a table.
+func (m *ReleaseMatrix) wayText(w Way) string {
 	over := strings.Join(w.Over, ", ")
 	switch {
 	case w.Stops == "":
@@ -495,28 +495,28 @@ func (m *ReleaseMatrix) Told(w Way) string {
 	return over + "none to " + m.Releases[len(m.Releases)-1].Name
 }
 
-// Cell is one upgrade of a page.
-func (m *ReleaseMatrix) Cell(i, j int) *Upgrade {
+// upgradeInCell is one upgrade of a page.
+func (m *ReleaseMatrix) upgradeInCell(i, j int) *Upgrade {
 	if j <= i {
 		return nil
 	}
 	return m.upgrade(i, j)
 }
 
-// Label is the verdict in a table.
-func (u *Upgrade) Label() string {
+// verdictLabel is the verdict in a table.
+func (u *Upgrade) verdictLabel() string {
 	if u.Verdict == report.Safe && len(u.MigrateFirst) > 0 {
 		return "safe after migrate"
 	}
 	return string(u.Verdict)
 }
 
-// Title explains the label.
-func (u *Upgrade) Title() string {
+// labelTitle explains the label.
+func (u *Upgrade) labelTitle() string {
 	if len(u.MigrateFirst) == 0 {
-		return u.Told()
+		return u.firstFinding()
 	}
-	return strings.TrimSpace(u.migrationHint() + "\n" + u.Told())
+	return strings.TrimSpace(u.migrationHint() + "\n" + u.firstFinding())
 }
 
 // migrationHint says what to do before the upgrade.
@@ -524,8 +524,8 @@ func (u *Upgrade) migrationHint() string {
 	return fmt.Sprintf("before %s to %s: sluice migrate %s, because %s lacks a version that objects may be stored in", u.From, u.To, strings.Join(u.MigrateFirst, " "), u.To)
 }
 
-// Told is the finding that comes first.
-func (u *Upgrade) Told() string {
+// firstFinding is the finding that comes first.
+func (u *Upgrade) firstFinding() string {
 	if len(u.Findings) == 0 {
 		return ""
 	}
@@ -534,19 +534,22 @@ func (u *Upgrade) Told() string {
 }
 
 // matrixPage is the page of the format html.
-var matrixPage = template.Must(template.New("matrix").Parse(`<!doctype html>
+var matrixPage = template.Must(template.New("matrix").Funcs(template.FuncMap{ // methods are functions here: see docs/adr/0004-weight-of-compat.md
+	"cell": (*ReleaseMatrix).upgradeInCell, "way": (*ReleaseMatrix).wayText, "todo": (*ReleaseMatrix).todoBetween,
+	"label": (*Upgrade).verdictLabel, "title": (*Upgrade).labelTitle, "finding": (*Upgrade).firstFinding,
+}).Parse(`<!doctype html>
 <html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width"><title>Upgrades between releases</title><style>` + report.HTMLStyle() + `
 table.matrix{border-collapse:collapse;font-size:.8rem}.matrix th,.matrix td{border:1px solid #8886;padding:.2rem .4rem;text-align:center}
 .matrix .safe{background:#2a95}.matrix .unsafe{background:#d335}.matrix .undecided{background:#d935}</style></head>
 <body><main><h1>Upgrades between releases</h1>
 <p>A row is the release that is installed, a column the one to upgrade to.</p>
 <table class="matrix"><thead><tr><th scope="col">from</th>{{range $j, $r := .Releases}}{{if $j}}<th scope="col">{{$r.Name}}</th>{{end}}{{end}}<th scope="col">shortest safe way</th></tr></thead><tbody>
-{{range $i, $way := .Ways}}<tr><th scope="row">{{$way.From}}</th>{{range $j, $r := $.Releases}}{{if $j}}{{with $.Cell $i $j}}<td class="{{.Verdict}}" title="{{.Title}}">{{.Label}}</td>{{else}}<td></td>{{end}}{{end}}{{end}}
-<td>{{$.Told $way}}</td></tr>
+{{range $i, $way := .Ways}}<tr><th scope="row">{{$way.From}}</th>{{range $j, $r := $.Releases}}{{if $j}}{{with cell $ $i $j}}<td class="{{.Verdict}}" title="{{title .}}">{{label .}}</td>{{else}}<td></td>{{end}}{{end}}{{end}}
+<td>{{way $ $way}}</td></tr>
 {{end}}</tbody></table>
 {{range .Unskippable}}<p>Do not skip {{.Release}}: {{.From}} to {{.To}} is not safe, and over it each step is.</p>{{end}}
-{{range .Between}}<p>{{.}}.</p>{{end}}
-<h2>What fails from release to release</h2><ul>{{range .Upgrades}}{{with .Told}}<li>{{.}}</li>{{end}}{{end}}</ul>
+{{range todo .}}<p>{{.}}.</p>{{end}}
+<h2>What fails from release to release</h2><ul>{{range .Upgrades}}{{with finding .}}<li>{{.}}</li>{{end}}{{end}}</ul>
 </main></body></html>
 `))
 

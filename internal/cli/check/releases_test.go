@@ -63,7 +63,7 @@ func TestWaysBetweenReleases(t *testing.T) {
 			m := matrixOf(tt.n, tt.safe)
 			var ways, skip []string
 			for _, w := range m.Ways {
-				ways = append(ways, w.From+": "+m.Told(w))
+				ways = append(ways, w.From+": "+m.wayText(w))
 			}
 			for _, u := range m.Unskippable {
 				skip = append(skip, u.Release)
