@@ -32,8 +32,9 @@ func startEtcd(ctx context.Context, f *folder, noFsync bool) (*embed.Etcd, error
 	cfg.Logger, cfg.LogLevel = "zap", "warn"
 	cfg.LogOutputs = []string{f.log(etcdName)}
 
-	// A lone member elects itself after it has waited for others. Short ticks make that wait short.
-	cfg.TickMs, cfg.ElectionMs = 20, 200
+	// A lone member elects itself after it has waited for others, up to ElectionMs. Short ticks make that wait short; with ticks of 20 ms, etcd
+	// took as much processor time as the API server while nothing happens.
+	cfg.TickMs, cfg.ElectionMs = 50, 250
 	// With zero, etcd would log every request as slow.
 	cfg.WarningUnaryRequestDuration = time.Second
 	cfg.Name = clusterName
