@@ -36,6 +36,9 @@ func TestScripts(t *testing.T) {
 			e.Setenv("GOCACHE", folders[0])
 			e.Setenv("GOMODCACHE", folders[1])
 			e.Setenv("GOPROXY", "off")
+			for _, name := range []string{"CGO_ENABLED", "GOGC"} { // a shell of a script begins with an empty environment
+				e.Setenv(name, os.Getenv(name))
+			}
 			e.Setenv("KUBECONFIG", filepath.Join(e.WorkDir, "no-kubeconfig"))
 			e.Setenv("GIT_AUTHOR_NAME", "test")
 			e.Setenv("GIT_AUTHOR_EMAIL", "test@example.com")
