@@ -48,6 +48,8 @@ type pod struct {
 	ports map[string]string
 	// preStop is how long it goes on before it is told to end.
 	preStop time.Duration
+	// listed: the Service of its Deployment, if any, has its EndpointSlice.
+	listed bool
 }
 
 // Join runs the Deployments of a cluster, and follows them, until Close.
@@ -68,7 +70,7 @@ func (n *Node) Join(config *rest.Config, image Image) (err error) {
 			}
 			select {
 			case <-ctx.Done():
-			case <-time.After(pause):
+			case <-time.After(4 * pause): // a look asks for each Deployment
 			}
 		}
 	}()
@@ -227,9 +229,17 @@ func (n *Node) reportStatus(ctx context.Context, d *appsv1.Deployment) error {
 			return err
 		}
 	}
+	if p := n.pods[d.Namespace+"/"+d.Name]; !p.listed {
+		return n.listEndpoints(ctx, d, p)
+	}
+	return nil
+}
+
+// listEndpoints writes the EndpointSlice of the Service that has the name of a Deployment, if there is one.
+func (n *Node) listEndpoints(ctx context.Context, d *appsv1.Deployment, p *pod) error {
 	service, err := n.kube.CoreV1().Services(d.Namespace).Get(ctx, d.Name, metav1.GetOptions{})
 	if apierrors.IsNotFound(err) {
-		return nil
+		return nil // it may come later
 	}
 	if err != nil {
 		return err
@@ -245,6 +255,7 @@ func (n *Node) reportStatus(ctx context.Context, d *appsv1.Deployment) error {
 	if _, err := n.kube.DiscoveryV1().EndpointSlices(d.Namespace).Create(ctx, slice, metav1.CreateOptions{}); err != nil && !apierrors.IsAlreadyExists(err) && !apierrors.IsForbidden(err) {
 		return err // forbidden: the namespace is being deleted
 	}
+	p.listed = true
 	return nil
 }
 
