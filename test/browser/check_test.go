@@ -206,10 +206,14 @@ func TestAnEditLeavesOpenWhatIsOpen(t *testing.T) {
 	p.until("document.querySelector('.schemas output').textContent === '1 field'")
 	state := "JSON.stringify([[...document.querySelectorAll('.schemas, .legend, .finding, .doc')].map(d => d.open), [...document.querySelectorAll('#verdict input')].map(i => [i.checked, i.value]), document.querySelector('.schemas output').textContent, [...document.querySelectorAll('.tree li')].filter(l => l.checkVisibility()).length])"
 	before := eval[string](p, state)
-	eval[bool](p, "window.schema = document.querySelector('.schemas'); true")
-	for _, text := range []string{unsafe + "# more\n", "kind: [", unsafe + "# again\n"} {
+	// The page is busy for a moment, which a look from outside can miss.
+	eval[bool](p, `window.schema = document.querySelector('.schemas'); window.looks = 0
+		new MutationObserver(changes => { window.looks += changes.filter(c => c.oldValue === 'true').length }).
+			observe(document.getElementById('verdict'), {attributeFilter: ['aria-busy'], attributeOldValue: true})
+		true`)
+	for i, text := range []string{unsafe + "# more\n", "kind: [", unsafe + "# again\n"} {
 		p.write("#new", text)
-		p.until("document.getElementById('verdict').getAttribute('aria-busy') === 'true'")
+		p.until(fmt.Sprintf("window.looks > %d", i))
 		if text == "kind: [" {
 			p.verdict("Not compared")
 		} else {
