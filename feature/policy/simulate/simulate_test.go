@@ -344,7 +344,11 @@ func TestTheNoteOfAMapIsTheSameEachTime(t *testing.T) {
 			env[fmt.Sprint("k", i)] = map[string]any{"hint": "h"}
 		}
 		object := map[string]any{"metadata": map[string]any{"name": "x"}, "spec": map[string]any{"env": env}}
-		for range 20 {
+		times := 20
+		if n > 51 {
+			times = 1 // it names none of them, whose order could differ
+		}
+		for range times {
 			got := messages(run(t, s, &simulate.Request{Settings: map[string]string{}, Object: object}).Warned)
 			if len(got) != 1 || !strings.Contains(got[0], want) {
 				t.Fatalf("%d entries: %v", n, got)
