@@ -10,14 +10,19 @@ import (
 // Patience is how long a test waits for what must come. It is long because a busy machine is no failure.
 const Patience = 6 * time.Minute
 
+// The pauses between the calls of a check grow by a tenth, from the first to the last of these. Most of what comes comes soon; what takes
+// long is not asked for all the time, because each question is work for the API server and the test.
+const (
+	shortPause = 20 * time.Millisecond
+	longPause  = 250 * time.Millisecond
+)
+
 // Until calls check until it returns nil. When the time is over, or ctx ends, the error wraps the last one of check.
 func Until(ctx context.Context, most time.Duration, what string, check func(ctx context.Context) error) error {
 	ctx, cancel := context.WithTimeout(ctx, most)
 	defer cancel()
-	tick := time.NewTicker(20 * time.Millisecond)
-	defer tick.Stop()
 	var last error
-	for {
+	for pause := shortPause; ; pause = min(pause+pause/10, longPause) {
 		err := check(ctx)
 		if err == nil {
 			return nil
@@ -28,7 +33,7 @@ func Until(ctx context.Context, most time.Duration, what string, check func(ctx 
 		select {
 		case <-ctx.Done():
 			return fmt.Errorf("waiting for %s: %w", what, last)
-		case <-tick.C:
+		case <-time.After(pause):
 		}
 	}
 }

@@ -39,3 +39,18 @@ func TestUntilEndsWithWhatTheCheckSaidLast(t *testing.T) {
 		}
 	})
 }
+
+func TestUntilAsksRarelyForWhatTakesLong(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		tries, began := 0, time.Now()
+		err := clustertest.Until(t.Context(), time.Minute, "it", func(context.Context) error {
+			if tries++; time.Since(began) < 40*time.Second {
+				return errors.New("not yet")
+			}
+			return nil
+		})
+		if late := time.Since(began) - 40*time.Second; err != nil || tries > 250 || late > time.Second {
+			t.Errorf("%v after %d tries, %s late", err, tries, late)
+		}
+	})
+}
