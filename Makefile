@@ -20,8 +20,8 @@ IMAGE ?=
 LDFLAGS := -s -w -X sluice.dev/internal/cli.sluiceVersion=$(VERSION) -X sluice.dev/config.defaultImage=$(IMAGE)
 CORPUS ?= $(wildcard $(CURDIR)/../shared/corpus)
 PKGS := ./...
-# Tests with a cluster wait more than they work, so two packages more than there are processors are tested at once: these, and two beside.
-ATONCE ?= $(shell getconf _NPROCESSORS_ONLN)
+# Tests with a cluster wait more than they work, so three packages more than there are processors are tested at once: these, and two beside.
+ATONCE ?= $(shell expr $$(getconf _NPROCESSORS_ONLN) + 1)
 PARTS ?=
 TESTS := tests-cli tests-delivery tests-others
 
@@ -81,8 +81,9 @@ unit tests-delivery tests-cli tests-others: export GOGC ?= 400
 unit: ## the tests that need no cluster
 	$(GO) test -timeout 40m $(PKGS)
 
-# One build serves the tests with and without a cluster. Those of internal/cli take turns where they change the whole cluster, so they have
-# one of their own, and those that deliver another one; the packages whose tests take longest begin first.
+# One build serves the tests with and without a cluster. Those of internal/cli take turns where they change the whole cluster, so they run in
+# two parts, each with clusters of its own and of about the same length; the packages whose tests take longest begin first.
+CLI_APART := E2EDelivery|E2EThePages
 .PHONY: tests
 tests: cluster browser $(GOTESTSUM) ## all tests, those against a real kube-apiserver too
 	$(MAKE) --no-print-directory -j 3 --output-sync=target $(TESTS)
@@ -90,14 +91,14 @@ tests: cluster browser $(GOTESTSUM) ## all tests, those against a real kube-apis
 # The tests of test/helm build the chart and the program, which the cache of results does not see.
 .PHONY: tests-delivery
 tests-delivery: $(GOTESTSUM)
-	$(TESTED) -timeout 60m -tags e2e,grpcnotrace -run 'E2EDelivery' ./internal/cli
+	$(TESTED) -timeout 60m -tags e2e,grpcnotrace -run '$(CLI_APART)' ./internal/cli
 	cd localcluster && $(TESTED) ./...
 	cd test/helm && $(TESTED) -count=1 -timeout 60m -tags e2e,grpcnotrace ./...
 	cd test/browser && $(TESTED) -count=1 -timeout 60m ./...
 
 .PHONY: tests-cli
 tests-cli: $(GOTESTSUM)
-	$(TESTED) -timeout 60m -tags e2e,grpcnotrace -skip 'E2EDelivery' ./internal/cli
+	$(TESTED) -timeout 60m -tags e2e,grpcnotrace -skip '$(CLI_APART)' ./internal/cli
 
 .PHONY: tests-others
 tests-others: $(GOTESTSUM)
