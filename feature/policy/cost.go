@@ -364,8 +364,9 @@ func (g *group) samplePair(numbers []int, form feature.StepKind) (object, old ma
 // idleSample makes an object in which there is something at each target, in n items, and nothing is used.
 func (g *group) idleSample(numbers []int, form feature.StepKind) map[string]any {
 	return g.sampleObject("n", numbers, form, func(t *feature.Target, there any) any {
+		item, isObject := there.(map[string]any)
 		switch {
-		case there != nil:
+		case there != nil && (!isObject || len(item) > 0):
 			return there
 		case t.Match != nil:
 			return map[string]any{}
@@ -421,6 +422,9 @@ func growSample(there any, t *feature.Target, i int, prefix string, numbers []in
 			}
 			name := sampleName(prefix, number)
 			list[j] = growSample(list[j], t, i+1, name, one, leaf)
+			if list[j] == nil {
+				continue // any item is a use
+			}
 			if step.Set && i+1 == len(t.Path) {
 				list[j] = name
 			}

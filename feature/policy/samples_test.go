@@ -20,3 +20,22 @@ func TestASampleHasAUseInAListWithinAList(t *testing.T) {
 		t.Errorf("%v, want %v", object, want)
 	}
 }
+
+func TestAnIdleSampleHasNoUse(t *testing.T) {
+	for name, last := range map[string]feature.Step{
+		"field": {Name: "x"}, "list": {Kind: feature.Items}, "set": {Kind: feature.Items, Set: true}, "keyed list": {Kind: feature.Items, Keys: []string{"name"}},
+		"map": {Kind: feature.Entries}, "list or map": {Kind: feature.Each},
+	} {
+		target := feature.Target{Path: feature.Path{{Name: "spec"}, {Kind: feature.Items}, {Name: "params"}, last}}
+		f := &feature.Feature{Targets: []feature.Target{target}}
+		g := &group{units: []unit{{target: &target}}}
+		for _, form := range []feature.StepKind{feature.Items, feature.Entries} {
+			if object := g.idleSample([]int{0, 1}, form); f.UsedBy(object) {
+				t.Errorf("%s: %v is used", name, object)
+			}
+			if object := g.sampleObject("n", []int{0, 1}, form, sampleLeaf); !f.UsedBy(object) {
+				t.Errorf("%s: %v is not used", name, object)
+			}
+		}
+	}
+}
