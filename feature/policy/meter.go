@@ -264,11 +264,13 @@ func (g *group) sampleStates(numbers []int, idle bool) (out [][2]any) {
 			continue
 		}
 		object, old := g.samplePair(numbers, form)
-		out = append(out, [2]any{object, old}, [2]any{object, nil})
-		// One stored use may allow all uses at once. Without any, all new uses are searched, and perhaps all of the stored object as well.
+		without := any(nil)
 		if slices.ContainsFunc(g.units, func(u unit) bool { return u.shape.apart || u.shape.open < len(u.target.Path) }) {
-			out = append(out, [2]any{object, nothing})
+			// One stored use may allow all uses at once. Without any, all new uses are searched, and perhaps all of the stored object as well,
+			// which costs no less than a creation.
+			without = nothing
 		}
+		out = append(out, [2]any{object, old}, [2]any{object, without})
 	}
 	return out
 }
