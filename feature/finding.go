@@ -27,6 +27,8 @@ type Finding struct {
 	Severity Severity
 	// Gate is the feature that it is about; empty if it is about the component, or about settings of no known gate.
 	Gate string
+	// Entry is the name in the list of gates that it is about, if the name is no feature's.
+	Entry string
 	// Where is a place in the manifest of the Feature, or of the Component if Gate is empty, for example spec.parts[0].field; or a
 	// key of the settings.
 	Where string

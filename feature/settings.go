@@ -289,6 +289,7 @@ func (p *settingsParser) parseEntries(key, value string) {
 				continue
 			}
 			p.addError(CodeUnknownGate, "", key, "there is no gate %q%s", clipWord(gate), nameHint(gate, p.gateNames()))
+			p.list[len(p.list)-1].Entry = gate
 			continue
 		case seen[gate]:
 			p.addError(CodeTwice, gate, key, "%s stands there twice", gate)

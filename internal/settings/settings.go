@@ -4,6 +4,7 @@
 package settings
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -49,7 +50,7 @@ func (s *Settings) PlaceOf(f *feature.Finding) report.Position {
 	if s == nil || s.placeOf == nil {
 		return report.Position{}
 	}
-	return s.placeOf(f.Where, f.Gate)
+	return s.placeOf(f.Where, cmp.Or(f.Gate, f.Entry))
 }
 
 // Read reads a file or a folder. A folder is one in which a ConfigMap is mounted: each file is a key, and what begins with a dot is passed

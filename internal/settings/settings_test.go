@@ -96,21 +96,23 @@ func TestPlaceOf(t *testing.T) {
 	object := write(t, configMap+"data:\n  a: b\nbinaryData:\n  c: ''\n")
 	folder := t.TempDir()
 	for _, tt := range []struct {
-		path, key, gate, want string
+		path, want string
+		about      feature.Finding
 	}{
-		{mapping, "a", "A", mapping + ":1: "},
-		{mapping, "gates", "", mapping + ":2: "},
-		{mapping, "gates", "B", mapping + ":4: "},
-		{object, "a", "", object + ":4: "},
-		{object, "binaryData/c", "", object + ":6: "},
-		{folder, "a", "", filepath.Join(folder, "a") + ": "},
+		{mapping, mapping + ":1: ", feature.Finding{Where: "a", Gate: "A"}},
+		{mapping, mapping + ":2: ", feature.Finding{Where: "gates"}},
+		{mapping, mapping + ":4: ", feature.Finding{Where: "gates", Gate: "B"}},
+		{mapping, mapping + ":4: ", feature.Finding{Where: "gates", Entry: "B"}},
+		{object, object + ":4: ", feature.Finding{Where: "a"}},
+		{object, object + ":6: ", feature.Finding{Where: "binaryData/c"}},
+		{folder, filepath.Join(folder, "a") + ": ", feature.Finding{Where: "a"}},
 	} {
 		s, err := settings.Read(tt.path, "gates")
 		if err != nil {
 			t.Fatal(err)
 		}
-		if got := s.PlaceOf(&feature.Finding{Where: tt.key, Gate: tt.gate}).Tell(""); got != tt.want {
-			t.Errorf("%s, %s: %s, want %s", tt.key, tt.gate, got, tt.want)
+		if got := s.PlaceOf(&tt.about).Tell(""); got != tt.want {
+			t.Errorf("%v: %s, want %s", tt.about, got, tt.want)
 		}
 	}
 }

@@ -122,7 +122,7 @@ func (d *definitions) addObjects(set *input.Set) error {
 			if i := slices.IndexFunc(kinds, func(k string) bool { return strings.EqualFold(k, meta.Kind) }); i >= 0 {
 				err = o.WrongAt(fmt.Sprintf("there is no kind %q; write %s", meta.Kind, kinds[i]), "kind")
 			}
-		case strings.EqualFold(meta.Kind, "ConfigMap") && group == meta.APIVersion: // of no group
+		case strings.EqualFold(meta.Kind, "ConfigMap") && !strings.Contains(group, "."): // of no group, or a mistake: CRDs have groups with a dot
 			var s *settings.Settings
 			s, err = settings.OfConfigMap(o)
 			d.configMaps = append(d.configMaps, s)
