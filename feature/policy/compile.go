@@ -45,6 +45,10 @@ type Options struct {
 	Only *schema.GroupResource
 	// Unguarded leaves out the policies that judge the settings when they are written.
 	Unguarded bool
+	// Object, if it is set, is the only one that the policies have to judge, with SettingsData as the data of the ConfigMap: those that have
+	// nothing to say about it may be left out.
+	Object       map[string]any
+	SettingsData map[string]string
 }
 
 // Newest is the version of Kubernetes whose code judges the expressions, and the newest that can be asked for.
@@ -129,7 +133,9 @@ func Compile(ctx context.Context, m *feature.Model, o Options) (*Set, error) {
 		return nil, err
 	}
 	for _, g := range c.policyGroups() {
-		c.compileGroup(ctx, g)
+		if !c.hasNothingToSay(ctx, g) {
+			c.compileGroup(ctx, g)
+		}
 	}
 	if err := ctx.Err(); err != nil {
 		return nil, err
@@ -252,7 +258,7 @@ func (c *compiler) policyGroups() (order []*group) {
 				place(tells, told)
 			}
 			lifted := c.model.Lifted(t.Group, t.Resource)
-			probe := &gates{emitter: newEmitter(c.minor), model: c.model, states: c.states, live: c.live, lifted: lifted, done: map[string]bool{}}
+			probe := c.newGates(newEmitter(c.minor), lifted)
 			if probe.isOpen(f.Spec.Gate, true) == "true" {
 				continue
 			}

@@ -63,9 +63,7 @@ func (c *compiler) draftGroup(g *group) *draft {
 		s := c.chosenSampling()
 		d.piece, d.whole = s.piece, s.whole
 	}
-	gs := &gates{
-		emitter: d.emitter, model: c.model, states: c.states, live: c.live, lifted: g.lifted, done: map[string]bool{},
-	}
+	gs := c.newGates(d.emitter, g.lifted)
 	if g.kind != tells {
 		features := make([]*feature.Feature, len(g.units))
 		for i := range g.units {

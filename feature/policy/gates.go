@@ -65,6 +65,11 @@ type gates struct {
 	tables map[string]*gateTable
 }
 
+// newGates asks about gates in the expressions of a policy for a resource, for which the level may be lifted.
+func (c *compiler) newGates(e *emitter, lifted bool) *gates {
+	return &gates{emitter: e, model: c.model, states: c.states, live: c.live, lifted: lifted, done: map[string]bool{}}
+}
+
 // openVariable is the name of the variable of a policy that reports whether a gate is open for who writes, if it has one.
 func openVariable(gate string) string { return "g" + gate }
 

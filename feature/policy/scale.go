@@ -62,7 +62,7 @@ func (c *compiler) addScalePolicies() {
 
 func (c *compiler) addScalePolicy(g *group) {
 	e := newEmitter(c.minor)
-	gs := &gates{emitter: e, model: c.model, states: c.states, live: c.live, lifted: g.lifted, done: map[string]bool{}}
+	gs := c.newGates(e, g.lifted)
 	replicas := func(object string) string {
 		return e.addVariable(object+"Replicas", fmt.Sprintf("has(%[1]s.spec) && has(%[1]s.spec.replicas) ? %[1]s.spec.replicas : 0", object))
 	}

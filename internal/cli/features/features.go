@@ -139,8 +139,8 @@ type compiled struct {
 	waits  bool // the CRDs lack what a part gates
 }
 
-// compilePolicies checks the definitions and the settings, and makes the policies: those of one resource, if a function returns which.
-func (d *definitions) compilePolicies(ctx context.Context, e *command.Env, f *featureFlags, only func(*compiled) (schema.GroupResource, error)) (*compiled, error) {
+// compilePolicies checks the definitions and the settings, and makes the policies: all of them, or those that a function chooses.
+func (d *definitions) compilePolicies(ctx context.Context, e *command.Env, f *featureFlags, choose func(*compiled, *featurepolicy.Options) error) (*compiled, error) {
 	component, err := d.componentNamed(f.component)
 	if err != nil {
 		return nil, err
@@ -174,7 +174,7 @@ func (d *definitions) compilePolicies(ctx context.Context, e *command.Env, f *fe
 	if o.Mode, err = policyMode(f.mode); err != nil {
 		return nil, err
 	}
-	if err := c.compileSet(ctx, o, only); err != nil {
+	if err := c.compileSet(ctx, o, choose); err != nil {
 		return nil, err
 	}
 	// In live mode without a ConfigMap, policies have nothing to read.
@@ -190,15 +190,11 @@ func (d *definitions) compilePolicies(ctx context.Context, e *command.Env, f *fe
 	return c, nil
 }
 
-// compileSet makes the policies, or those of the resource that a function returns.
-func (c *compiled) compileSet(ctx context.Context, o featurepolicy.Options, only func(*compiled) (schema.GroupResource, error)) (err error) {
-	if only != nil {
-		resource, err := only(c)
-		if err != nil {
+// compileSet makes the policies, or those that a function chooses.
+func (c *compiled) compileSet(ctx context.Context, o featurepolicy.Options, choose func(*compiled, *featurepolicy.Options) error) (err error) {
+	if choose != nil {
+		if err := choose(c, &o); err != nil {
 			return err
-		}
-		if settings := (schema.GroupResource{Resource: "configmaps"}); resource != settings {
-			o.Only, o.Unguarded = &resource, true
 		}
 	}
 	c.set, err = featurepolicy.Compile(ctx, c.model, o)

@@ -15,6 +15,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"sluice.dev/feature"
+	featurepolicy "sluice.dev/feature/policy"
 	"sluice.dev/feature/policy/simulate"
 	"sluice.dev/internal/cli/command"
 )
@@ -93,11 +94,14 @@ func runSimulate(ctx context.Context, e *command.Env, f *simulateFlags) error {
 		d.configMaps, f.missing = nil, true
 	}
 	var r *simulate.Request
-	c, err := d.compilePolicies(ctx, e, &f.featureFlags, func(c *compiled) (_ schema.GroupResource, err error) {
+	c, err := d.compilePolicies(ctx, e, &f.featureFlags, func(c *compiled, o *featurepolicy.Options) (err error) {
 		if r, err = f.requestOf(ctx, e, d, c); err != nil {
-			return schema.GroupResource{}, err
+			return err
 		}
-		return schema.GroupResource{Group: r.Group, Resource: r.Resource}, nil
+		if of := (schema.GroupResource{Group: r.Group, Resource: r.Resource}); of != (schema.GroupResource{Resource: "configmaps"}) {
+			o.Only, o.Unguarded, o.Object, o.SettingsData = &of, true, r.Object, r.Settings
+		}
+		return nil
 	})
 	if err != nil {
 		return err
