@@ -270,6 +270,10 @@ func (g *group) sampleStates(numbers []int, idle bool) (out [][2]any) {
 			// which costs no less than a creation.
 			without = nothing
 		}
+		if u := &g.units[0].shape; len(g.units) == 1 && u.open < len(u.target.Path) && !u.index && !u.apart {
+			out = append(out, [2]any{object, nothing}) // with a stored use, the search ends there
+			continue
+		}
 		out = append(out, [2]any{object, old}, [2]any{object, without})
 	}
 	return out
