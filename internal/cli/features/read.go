@@ -1,6 +1,7 @@
 package features
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -111,6 +112,7 @@ func (d *definitions) addObjects(set *input.Set) error {
 		switch ours := group == v1alpha1.SchemeGroupVersion.Group; {
 		case ours && meta.Kind == "Component":
 			d.components, d.componentsAt, err = appendDecoded(o, d.components, d.componentsAt)
+			err = cmp.Or(err, d.checkLastComponent(o))
 		case ours && meta.Kind == "Feature":
 			d.features, d.featuresAt, err = appendDecoded(o, d.features, d.featuresAt)
 		case ours && meta.Kind == life.Kind:
@@ -129,6 +131,18 @@ func (d *definitions) addObjects(set *input.Set) error {
 		}
 		if err != nil {
 			return err
+		}
+	}
+	return nil
+}
+
+// checkLastComponent returns an error if the last component, which an object holds, is there already.
+func (d *definitions) checkLastComponent(o *input.Object) error {
+	last := len(d.components) - 1
+	for i := range max(last, 0) {
+		if d.components[i].Name == d.components[last].Name {
+			at, _ := d.componentsAt[i].Find()
+			return o.WrongAt(fmt.Sprintf("Component %s is at %s:%d already; leave one out", d.components[i].Name, at.File, at.Line))
 		}
 	}
 	return nil

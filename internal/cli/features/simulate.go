@@ -158,6 +158,9 @@ func (f *simulateFlags) requestOf(ctx context.Context, e *command.Env, d *defini
 		if r.Old, err = readObject(ctx, e, f.old); err != nil {
 			return nil, err
 		}
+		if err := sameObject(u, &unstructured.Unstructured{Object: r.Old}); err != nil {
+			return nil, err
+		}
 	}
 	for _, l := range f.labels {
 		key, value, ok := strings.Cut(l, "=")
@@ -173,6 +176,21 @@ func (f *simulateFlags) requestOf(ctx context.Context, e *command.Env, d *defini
 		return slices.ContainsFunc(f.mayUse, func(n string) bool { return n == name || feature.Kebab(n) == name })
 	}
 	return r, nil
+}
+
+// sameObject returns an error if an object cannot be the stored state of another one. The API server compares them in one version.
+func sameObject(object, old *unstructured.Unstructured) error {
+	for _, x := range []struct{ what, new, old string }{
+		{"apiVersion", object.GetAPIVersion(), old.GetAPIVersion()},
+		{"kind", object.GetKind(), old.GetKind()},
+		{"name", object.GetName(), old.GetName()},
+		{"namespace", object.GetNamespace(), old.GetNamespace()},
+	} {
+		if x.new != "" && x.old != "" && x.new != x.old {
+			return fmt.Errorf("--old has the %s %s, and -f has %s: give the stored state of the same object, in the same version", x.what, x.old, x.new)
+		}
+	}
+	return nil
 }
 
 // guessResource finds the resource of a kind whose CRD is not given, as kubectl does without a cluster. If a wrong guess could hide a use, it
