@@ -42,6 +42,7 @@ func (c *comparison) decideHere(ctx context.Context, p pair) []contain.Gap {
 		gaps = []contain.Gap{{Keyword: "schema", Harm: contain.Refused, Verdict: contain.Unknown, Reason: err.Error(), Rule: -1}}
 	} else {
 		gaps = inOwnWords(c.askProver(ctx, from, to), to, p.to)
+		gaps = append(slices.Clip(gaps), c.updatedOnly(ctx, from, to, gaps)...)
 	}
 	return gaps
 }

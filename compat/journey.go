@@ -188,17 +188,26 @@ func (c *comparison) writtenAgain(ctx context.Context, r route, filler *part, st
 	return nil, errNoJourney
 }
 
-// createObject creates an object in one version and returns what another one stores of it.
+// createObject creates an object in one version, or updates another one to it, and returns what another version stores of it.
 func (c *comparison) createObject(ctx context.Context, in, storing *part, obj map[string]any) (map[string]any, error) {
 	v, err := c.validatorOf(in)
 	if err != nil {
 		return nil, err
 	}
 	res, err := v.CreateWithStatus(ctx, obj)
-	if err != nil || res.Refused() {
+	if err != nil {
 		return nil, errors.Join(errNoJourney, err)
 	}
-	return c.storeObject(storing, res.Stored)
+	made := res.Stored
+	if res.Refused() {
+		if c.afterStep(in, step{kind: stepUpdate}) == in {
+			return nil, errNoJourney
+		}
+		if _, made = c.updateTo(ctx, in, obj, nil); made == nil {
+			return nil, errNoJourney
+		}
+	}
+	return c.storeObject(storing, made)
 }
 
 // convertObject converts an object to a version. It returns the paths of the fields that the conversion drops.

@@ -50,6 +50,8 @@ const (
 	stepNameUnknown
 	// stepPruneUnknown drops unknown fields in spite of spec.preserveUnknownFields.
 	stepPruneUnknown
+	// stepUpdate leaves what updates make of objects: rules with optionalOldSelf have an old value.
+	stepUpdate
 )
 
 // step is a step of a journey. by is the version that does it, nil if it is the one whose objects these are.
@@ -135,6 +137,8 @@ func (c *comparison) schemaAfter(p *part, s step) *props {
 		return nameUnknownFields(p.props, c.schemasKnowing(s.by), 0)
 	case stepPruneUnknown:
 		return schemaProps(p.crdVersion)
+	case stepUpdate:
+		return withRulesOfUpdates(p.props)
 	case stepWriteStatus:
 	}
 	return p.props

@@ -32,6 +32,14 @@ var compatFaults = []fault{
 		broken: "errors that a new default makes intolerable are taken for old news",
 	},
 	{
+		in: "compat.(*comparison).decideHere", find: "c.updatedOnly(ctx, from, to, gaps)...", put: "c.updatedOnly(ctx, from, to, gaps)[:0]...",
+		broken: "objects that only an update reaches are not compared",
+	},
+	{
+		in: "compat.(*comparison).updatedOnly", find: "base == nil", put: "false",
+		broken: "objects that nothing reaches count as witnesses",
+	},
+	{
 		in: "compat.(*comparison).findCrossings", find: "!c.isStored(to.Name)", put: "true",
 		broken: "what a version that is only stored drops of another version's objects is not told",
 	},
