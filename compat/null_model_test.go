@@ -144,20 +144,44 @@ func TestNullOfListsAndMapsIsToldWithItsRule(t *testing.T) {
 	values := func(more string) string {
 		return "{type: object, additionalProperties: {type: string, enum: [x]" + more
 	}
-	for rule, tt := range map[string]struct{ old, new, path string }{
-		// The witness has one value that is not null: {k: null} alone was refused before.
-		"nullable-added": {version("v1", stores, values("}, minProperties: 1}")), version("v1", stores, values(", nullable: true}}")), ".spec.c.*"},
-		// Objects that v2 wrote are stored as v1, which nobody serves.
-		"version-erases-data": {version("v1", keeps, list) + version("v2", stores, most), version("v1", keeps, bounded) + version("v2", stores, most), ".spec.c[*]"},
-		// v1 would refuse the default that v2 filled in for it.
-		"default-changed": {version("v1", serves, most) + version("v2", stores, filled), version("v1", stores, most) + version("v2", serves, filled), ".spec.c[*]"},
-	} {
-		old := patched(t, "versions:\n"+tt.old)
-		old.Status.StoredVersions = []string{"v1", "v2"}
-		got := check(t, old, patched(t, "versions:\n"+tt.new))
-		if !slices.ContainsFunc(got.Findings, func(f report.Finding) bool { return f.Rule == rule && f.Path == tt.path && f.Severity == report.Fail }) {
-			t.Errorf("%s: %s %v", rule, got.Verdict, ruleIDs(got.Findings))
+	spec := func(fields, rule string) string {
+		if rule != "" {
+			rule = ", x-kubernetes-validations: [{rule: '" + rule + "'}]"
 		}
+		return statusVersion("v1", stores, "{type: object, properties: {spec: {type: object, properties: {"+fields+"}"+rule+"}}}")
+	}
+	const status = "{type: object, properties: {status: {type: object, properties: {p: {type: string}}DEFAULT}}}"
+	withStatus := func(name, how, value string) string {
+		return statusVersion(name, how+", subresources: {status: {}}", strings.Replace(status, "DEFAULT", value, 1))
+	}
+	for _, tt := range []struct{ rule, old, new, path string }{
+		// The witness has one value that is not null: {k: null} alone was refused before.
+		{"nullable-added", version("v1", stores, values("}, minProperties: 1}")), version("v1", stores, values(", nullable: true}}")), ".spec.c.*"},
+		// Objects that v2 wrote are stored as v1, which nobody serves.
+		{"version-erases-data", version("v1", keeps, list) + version("v2", stores, most), version("v1", keeps, bounded) + version("v2", stores, most), ".spec.c[*]"},
+		// v1 would refuse the default that v2 filled in for it.
+		{"default-changed", version("v1", serves, most) + version("v2", stores, filled), version("v1", stores, most) + version("v2", serves, filled), ".spec.c[*]"},
+		// The subresource drops the default of a new object, and the version that reads it fills in none.
+		{"default-changed", withStatus("v1", stores, ", default: {p: x}"), withStatus("v1", serves, ", default: {p: x}") + withStatus("v2", stores, ""), ".status"},
+		{"nullable-added", spec("a: {type: integer, default: 1}", "has(self.a)"), spec("a: {type: integer, default: 1, nullable: true}", "has(self.a)"), ".spec.a"},
+		{"nullable-added", spec("a: {type: integer}", "self == oldSelf"), spec("a: {type: integer, nullable: true}", "self == oldSelf"), ".spec.a"},
+	} {
+		old, next := patched(t, "versions:\n"+tt.old), patched(t, "versions:\n"+tt.new)
+		for _, v := range old.Spec.Versions {
+			old.Status.StoredVersions = append(old.Status.StoredVersions, v.Name)
+		}
+		got := check(t, old, next)
+		if !slices.ContainsFunc(got.Findings, func(f report.Finding) bool {
+			return f.Rule == tt.rule && f.Path == tt.path && f.Severity == report.Fail
+		}) {
+			t.Errorf("%s: %s %v", tt.rule, got.Verdict, ruleIDs(got.Findings))
+		}
+	}
+	// A new storage version fills in what the version that wrote the object left out.
+	got := check(t, patched(t, "versions:\n"+version("v1", stores, "{type: integer}")),
+		patched(t, "versions:\n"+version("v1", serves, "{type: integer}")+version("v2", stores, "{type: integer, default: 3}")))
+	if ids := ruleIDs(got.Findings); !slices.Equal(ids, []string{"default-added"}) || got.Verdict != report.Safe {
+		t.Errorf("%s %v", got.Verdict, ids)
 	}
 }
 

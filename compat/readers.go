@@ -7,7 +7,9 @@ import (
 	"context"
 	"fmt"
 	"maps"
+	"regexp"
 	"slices"
+	"strings"
 
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 
@@ -51,14 +53,14 @@ func wideningsBetween(old, new *schema.Node) []widening {
 }
 
 // mayRefuseNull reports whether a field or a value that keeps null now, or gets a default in its place, has an enum, or is in an object that counts its fields or
-// has junctors, which may ask for the field. The API server dropped null from requests, and may refuse it now.
+// has junctors or rules, which may ask for the field. The API server dropped null from requests, and may refuse it now.
 func (w *widening) mayRefuseNull(to *props) bool {
 	last := len(w.path) - 1
 	if w.keyword != "nullable" && w.keyword != "default" || last < 0 || w.path[last].Kind == contain.AnyItem {
 		return false
 	}
 	for i := range len(w.path) + 1 {
-		if p := propsAt(to, w.path[:i]); p == nil || hasJunctors(p) || i == last && p.MaxProperties != nil {
+		if p := propsAt(to, w.path[:i]); p == nil || hasJunctors(p) || slices.ContainsFunc(p.XValidations, w.ruleMayRead) || i == last && p.MaxProperties != nil {
 			return p != nil
 		}
 	}
@@ -67,6 +69,30 @@ func (w *widening) mayRefuseNull(to *props) bool {
 
 func hasJunctors(p *props) bool {
 	return len(p.AllOf) > 0 || len(p.AnyOf) > 0 || len(p.OneOf) > 0 || p.Not != nil
+}
+
+// ruleMayRead reports whether a rule above the place may read the value: it has the name of the field, or of the map.
+func (w *widening) ruleMayRead(r apiextensionsv1.ValidationRule) bool {
+	for _, s := range slices.Backward(w.path) {
+		if s.Kind == contain.Field {
+			return strings.Contains(r.Rule, s.Name) || strings.Contains(r.Rule, "self[") || readsAllOfSelf.MatchString(r.Rule)
+		}
+	}
+	return true
+}
+
+// readsAllOfSelf is true of rules such as self == oldSelf and self.all(k, true).
+var readsAllOfSelf = regexp.MustCompile(`\bself\s*([^.\s\w]|\.\s*(all|exists|exists_one|map|filter|size)\b|$)`)
+
+// withNullHere is [withNullAt] without what rules above the place may say of the null.
+func (w *widening) withNullHere(p *props) *props {
+	for i := range w.path {
+		at := w.path[:i]
+		if above := propsAt(p, at); above != nil && slices.ContainsFunc(above.XValidations, w.ruleMayRead) {
+			p = withChildAt(p, at, func(s *props) { s.XValidations = slices.DeleteFunc(slices.Clone(s.XValidations), w.ruleMayRead) })
+		}
+	}
+	return withNullAt(p, w.path)
 }
 
 // withNullAt returns the schema of objects of p with null at the path, where p drops it. They may have one field more than p allows, and what the
@@ -116,13 +142,13 @@ func (c *comparison) addNullRefused(ctx context.Context, p pair, w *widening, f 
 	if !w.mayRefuseNull(p.to.props) {
 		return false
 	}
-	from, err := contain.NewSide(withNullAt(p.from.props, w.path))
-	if err != nil {
+	nulled := p.from.withSchema(w.withNullHere(p.from.props))
+	if nulled.buildSchema() != nil {
 		return false // cannot be: it is a part of a schema that passed
 	}
 	o := c.containOptions(p.from)
 	o.Only = func(g *contain.Gap) bool { return g.Harm == contain.Refused }
-	for _, g := range contain.Decide(ctx, from, p.to.side, o).Gaps {
+	for _, g := range contain.Decide(ctx, nulled.side, p.to.side, o).Gaps {
 		switch {
 		case g.Witness == nil && g.OddAlone:
 		case g.Witness == nil:
@@ -133,7 +159,42 @@ func (c *comparison) addNullRefused(ctx context.Context, p pair, w *widening, f 
 			return true
 		}
 	}
+	if hasTransitions(p.to.props) {
+		for _, obj := range c.simpleObjects(ctx, nulled, w.path) {
+			if g := c.updateRefusedForNull(ctx, p, obj); g != nil {
+				f.Outcome, f.Level, f.Witness, f.Reason = report.Violation, report.WritersRefused, witnessOf(g), ""
+				f.Message = "null was dropped from updates, and is refused now"
+				return true
+			}
+		}
+	}
 	return f.Outcome != ""
+}
+
+// updateRefusedForNull returns the update of an object to the same one with null, which the old version takes and the new one refuses; nil if that
+// takes it as well.
+func (c *comparison) updateRefusedForNull(ctx context.Context, p pair, obj map[string]any) *contain.Gap {
+	made, taken := c.takenRequest(ctx, p.from, obj)
+	if !taken {
+		return nil
+	}
+	stored, _ := schema.AsStored(made).(map[string]any)
+	before, err := c.updateObject(ctx, p.from, p.from, stored, obj, true)
+	if err != nil || before.Refused() {
+		return nil
+	}
+	now, err := c.updateObject(ctx, p.to, p.to, stored, obj, true)
+	if err != nil || !now.Refused() {
+		return nil
+	}
+	if alone, err := c.updateObject(ctx, p.to, p.to, stored, stored, true); err != nil || alone.Refused() {
+		return nil
+	}
+	w := &contain.Witness{Object: obj, Old: stored}
+	for _, e := range now.Errors {
+		w.Errors = append(w.Errors, e.Error())
+	}
+	return &contain.Gap{Harm: contain.Refused, Witness: w, Rule: -1}
 }
 
 // refusesForNull reports whether the old version takes a request, and the new one refuses it, but takes what the old one makes of it without

@@ -1,6 +1,8 @@
 package compat
 
 import (
+	"context"
+
 	"sluice.dev/report"
 	"sluice.dev/schema/contain"
 )
@@ -31,5 +33,7 @@ retries:
 	claim: func(c *change) (string, bool) {
 		return "default " + inlineJSON(c.After) + " was added", c.Harm == contain.Redefaulted
 	},
-	whole: readersRule("default-added"),
+	whole: func(ctx context.Context, c *comparison) []report.Finding {
+		return append(readersRule("default-added")(ctx, c), c.defaultsNewToReaders(ctx)...)
+	},
 }

@@ -68,31 +68,54 @@ func (c *comparison) defaultsLostToReaders(ctx context.Context, stored pair, ane
 	}
 	for _, writer := range c.servedPairs() {
 		same := anew && !moved && isUnchangedSchema(writer.from, writer.to)
-		if same || writer.from.Name == stored.from.Name || writer.to.buildSchema() != nil || !c.work.Charge(unitsToCross) {
+		if same || !moved && writer.from.Name == stored.from.Name || writer.to.buildSchema() != nil || !c.work.Charge(unitsToCross) {
 			continue
 		}
 		own := c.redefaultedIn(ctx, writer)
-		for _, g := range c.objectsFilledBy(ctx, writer.from, stored.from) {
-			if own.hasGap(&g) || known.hasGap(&g) {
-				continue
-			}
-			if old, err := c.createObject(ctx, writer.from, stored.from, g.Witness.Object); err == nil {
-				kept := old
-				if anew {
-					kept, err = c.createObject(ctx, writer.to, stored.to, g.Witness.Object)
-				}
-				if err == nil {
-					out = append(out, c.readersLosing(writer.from, stored, old, kept, g)...)
-				}
+		for _, g := range c.objectsFilledBy(ctx, c.afterStep(writer.from, step{kind: stepDropStatus}), stored.from) { // the default of .status is dropped with it
+			if !own.hasGap(&g) && !known.hasGap(&g) {
+				out = append(out, c.readersFinding(ctx, writer, stored, anew, true, g)...)
 			}
 		}
 	}
 	return out
 }
 
-// readersLosing are the findings about clients that find another value at the place of a gap than so far. old and kept are what is stored of its
-// witness under both CRDs. Clients of the version that wrote it stand for all if they are among them.
-func (c *comparison) readersLosing(writer *part, stored pair, old, kept map[string]any, g contain.Gap) (out []report.Finding) {
+// defaultsNewToReaders are the defaults that a new storage version fills in for the versions that have none.
+func (c *comparison) defaultsNewToReaders(ctx context.Context) (out []report.Finding) {
+	o, n := storageVersionOf(c.oldParts), storageVersionOf(c.newParts)
+	if o == nil || n == nil || o.Name == n.Name || len(c.oldConversions) > 0 || len(c.newConversions) > 0 || o.buildSchema() != nil || n.buildSchema() != nil {
+		return nil
+	}
+	for _, writer := range c.servedPairs() {
+		if writer.to.buildSchema() != nil || !c.work.Charge(unitsToCross) {
+			continue
+		}
+		for _, g := range c.objectsFilledBy(ctx, writer.to, n) {
+			found := c.readersFinding(ctx, writer, pair{o, n}, true, false, g)
+			for i := range found {
+				found[i].Rule, found[i].Level = "", report.ReadersSurprised
+			}
+			out = append(out, found...)
+		}
+	}
+	return out
+}
+
+// readersFinding are the findings about clients that find another value at the place of a gap than so far: lost if there was one. Clients of the version
+// that wrote the object stand for all if they are among them.
+func (c *comparison) readersFinding(ctx context.Context, p, stored pair, anew, lost bool, g contain.Gap) (out []report.Finding) {
+	writer := p.from
+	old, err := c.createObject(ctx, writer, stored.from, g.Witness.Object)
+	if err != nil {
+		return nil
+	}
+	kept := old
+	if anew {
+		if kept, err = c.createObject(ctx, p.to, stored.to, g.Witness.Object); err != nil {
+			return nil
+		}
+	}
 	readers := c.servedPairs()
 	if i := slices.IndexFunc(readers, func(p pair) bool { return p.from == writer }); i > 0 {
 		readers[0], readers[i] = readers[i], readers[0]
@@ -109,12 +132,16 @@ func (c *comparison) readersLosing(writer *part, stored pair, old, kept map[stri
 		w := *g.Witness
 		w.Before, _ = contain.ValueAt(before, g.Path)
 		w.After, _ = contain.ValueAt(after, g.Path)
-		if w.Before == nil || reflect.DeepEqual(w.Before, w.After) {
+		if lost != (w.Before != nil) || reflect.DeepEqual(w.Before, w.After) {
 			continue
 		}
 		g.Before, g.After, g.Witness = w.Before, w.After, &w
 		f := c.findingOf(newChange(reader, g))
-		f.Message += ": so far the storage version " + stored.from.Name + " filled it in for "
+		if w.Before != nil {
+			f.Message += ": so far the storage version " + stored.from.Name + " filled it in for "
+		} else {
+			f.Message += ": the storage version " + stored.to.Name + " fills it in from now on for "
+		}
 		if reader.from == writer {
 			f.Message += writer.Name
 			return append(out, f)

@@ -52,11 +52,19 @@ var compatFaults = []fault{
 		broken: "null that was dropped from requests and is refused now is not told",
 	},
 	{
+		in: "compat.(*comparison).updateRefusedForNull", find: "!now.Refused()", put: "true || !now.Refused()",
+		broken: "null that was dropped from updates and is refused now is not told",
+	},
+	{
+		in: "compat.(*widening).withNullHere", find: "slices.ContainsFunc(above.XValidations, w.ruleMayRead)", put: "false",
+		broken: "null that rules above it read is not tried",
+	},
+	{
 		in: "compat.replacesNull", find: "return written != nil", put: "return false",
 		broken: "a default in place of null is taken for the null",
 	},
 	{
-		in: "compat.(*comparison).readersLosing", find: "w.Before == nil", put: "true",
+		in: "compat.(*comparison).readersFinding", find: "lost != (w.Before != nil)", put: "lost != false",
 		broken: "a default that reading filled in, and fills in no longer, is not told",
 	},
 	{

@@ -159,7 +159,7 @@ func (c *checker) releaseSources(ctx context.Context, pattern string, paths []st
 	}
 	switch n := len(out); {
 	case n < 2:
-		return nil, fmt.Errorf("--releases %q: %d releases, and it takes two to compare: give a pattern of tags such as 'v*', or directories with commas between them", pattern, n)
+		return nil, fmt.Errorf("--releases %q: found %d, and it takes two releases to compare: give a pattern of tags such as 'v*', or directories with commas between them", pattern, n)
 	case n > mostReleases:
 		return nil, fmt.Errorf("--releases %q: %d releases, and at most %d are compared: give a narrower pattern such as 'v1.*'", pattern, n, mostReleases)
 	}
