@@ -18,6 +18,7 @@ import (
 
 	"sluice.dev/schema"
 	"sluice.dev/schema/contain"
+	"sluice.dev/schema/upstream"
 )
 
 var (
@@ -104,24 +105,21 @@ const mostUpdates = 100
 // updateTo looks for updates that lead from an object that p accepts on creation to another one, which may take several values at a path on the
 // way. It returns the object before the last update, and what that stores; nil if it finds none.
 func (c *comparison) updateTo(ctx context.Context, p *part, obj map[string]any, at contain.Path) (before, stored map[string]any) {
+	prepared := p.judge != nil
 	v, err := c.validatorOf(p)
 	if err != nil {
 		return nil, nil
 	}
-	write := func(in, old map[string]any) map[string]any {
-		next, err := v.Update(ctx, in, old, v.Ratchets())
-		if err == nil && !next.Refused() && hasStatus(p) {
-			kept, _ := schema.AsStored(next.Stored).(map[string]any)
-			next, err = v.UpdateStatus(ctx, in, kept, v.Ratchets())
-		}
-		if err != nil || next.Refused() {
-			return nil
-		}
-		made, _ := schema.AsStored(next.Stored).(map[string]any)
-		return made
+	costs := v.Costs()
+	work := costs.Exact * int64(1+len(compactJSON(obj))/16)
+	if !prepared && !c.work.Charge(costs.Prepare+costs.Rules) {
+		return nil, nil
 	}
 	var reached []map[string]any
 	for _, first := range append(append(c.simpleObjects(ctx, p, nil), c.simpleObjects(ctx, p, at)...), withoutOneField(obj, 3)...) {
+		if !c.work.Charge(work) {
+			return nil, nil
+		}
 		if made, err := v.CreateWithStatus(ctx, first); err == nil && !made.Refused() {
 			old, _ := schema.AsStored(made.Stored).(map[string]any)
 			reached = append(reached, old)
@@ -129,26 +127,40 @@ func (c *comparison) updateTo(ctx context.Context, p *part, obj map[string]any, 
 	}
 	left, between := mostUpdates, otherStates(p, obj, at)
 	for i := 0; i < len(reached) && left > 0; i++ {
-		if made := write(obj, reached[i]); made != nil {
+		if !c.work.Charge(work) {
+			return nil, nil
+		}
+		if made := writeUpdate(ctx, v, hasStatus(p), obj, reached[i]); made != nil {
 			before = runtime.DeepCopyJSON(reached[i])
 			unstructured.RemoveNestedField(before, "metadata", "generation")
 			return before, made
 		}
 		left--
 		for k, state := range between {
-			if state == nil || left == 0 {
+			if state == nil || left == 0 || !c.work.Charge(work) {
 				continue
 			}
 			left--
-			if made := write(state, reached[i]); made != nil {
+			if made := writeUpdate(ctx, v, hasStatus(p), state, reached[i]); made != nil {
 				reached, between[k] = append(reached, made), nil
 			}
 		}
-		if !c.work.Charge(unitsToCross) {
-			return nil, nil
-		}
 	}
 	return nil, nil
+}
+
+// writeUpdate returns what is stored of an update of an object, and of its status if status is set; nil if it is refused.
+func writeUpdate(ctx context.Context, v *upstream.Validator, status bool, obj, old map[string]any) map[string]any {
+	next, err := v.Update(ctx, obj, old, v.Ratchets())
+	if err == nil && !next.Refused() && status {
+		kept, _ := schema.AsStored(next.Stored).(map[string]any)
+		next, err = v.UpdateStatus(ctx, obj, kept, v.Ratchets())
+	}
+	if err != nil || next.Refused() {
+		return nil
+	}
+	made, _ := schema.AsStored(next.Stored).(map[string]any)
+	return made
 }
 
 // otherStates are copies of an object with each other value that the enum of p allows at a path.
