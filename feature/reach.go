@@ -55,10 +55,10 @@ func (f *Feature) namesVersion(p *v1alpha1.Part, version string) bool {
 }
 
 // Converted returns the gates of the features that judge objects of this version in another version, because the API server converts
-// the objects first. It is sorted; nil if there are none.
+// the objects first. It is sorted; nil if there are none. Of a resource that is not known, each version may be converted.
 func (m *Model) Converted(group, resource, version string) (gates []string) {
 	r, ok := m.Resource(group, resource)
-	if !ok || !r.Converted && slices.ContainsFunc(r.Versions, func(v Version) bool { return v.Name == version }) {
+	if ok && !r.Converted && slices.ContainsFunc(r.Versions, func(v Version) bool { return v.Name == version }) {
 		return nil
 	}
 	for _, f := range m.features {

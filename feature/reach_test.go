@@ -1,6 +1,7 @@
 package feature_test
 
 import (
+	"slices"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -109,5 +110,16 @@ func TestAPartOfAKindOfTheAPIServerNamesItsVersions(t *testing.T) {
 				t.Errorf("%d findings of an open version, want %d", open, tt.want)
 			}
 		})
+	}
+}
+
+// Without its CRD, any version of a resource may be one that the API server converts.
+func TestVersionsOfAnUnknownResourceMayBeConverted(t *testing.T) {
+	m := define(t, "metadata: {name: demo}\nspec: {release: v1.0.0}",
+		"- {gate: G, stages: [{stage: Alpha, release: v1.0.0}], parts: [{group: autoscaling, resource: horizontalpodautoscalers, versions: [v2], field: spec.minReplicas}]}", nil)
+	for version, want := range map[string][]string{"v1": {"G"}, "v2": nil} {
+		if got := m.Converted("autoscaling", "horizontalpodautoscalers", version); !slices.Equal(got, want) {
+			t.Errorf("%s: %v instead of %v", version, got, want)
+		}
 	}
 }

@@ -40,7 +40,7 @@ func (f *featureFlags) addTo(e *command.Env, cmd *cobra.Command, outputs ...stri
 	flags.StringVar(&f.release, "release", "", "release of the component (default: the one in its manifest)")
 	flags.StringVar(&f.kubernetes, "kube-version", "", "oldest API server that has to accept the policies, such as 1.35; default: "+featurepolicy.Newest)
 	flags.StringVar(&f.mode, "mode", "", "live: policies read the ConfigMap; baked: the policies contain the settings; default: from the component")
-	flags.StringSliceVar(&f.settings, "settings", nil, "file with the ConfigMap or with a mapping of keys, or KEY=VALUE (may be repeated)")
+	flags.StringArrayVar(&f.settings, "settings", nil, "file with the ConfigMap or with a mapping of keys, or KEY=VALUE (may be repeated)")
 	flags.BoolVar(&f.processes, "assume-processes", false, "assume that required processes (requiredProcesses) report their features on; otherwise such features are off")
 	command.AddOutput(cmd, &f.output, outputs...)
 	command.Complete(cmd, "mode", "live", "baked")

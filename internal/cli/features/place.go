@@ -61,15 +61,16 @@ func placesOf[T any](objects []T, at []*input.Positions, isMeant func(*T) bool) 
 	return out
 }
 
-// settingPlace is the place of a finding about settings, in the last of the files that has the key.
+// settingPlace is the place of a finding about settings, in the last of the files that has the key; none if a flag has it.
 func settingPlace(from []*settings.Settings, x *feature.Finding) (out sourcePlace) {
+	found := false
 	for _, s := range from {
 		if s == nil {
 			continue // of a cluster
 		}
-		if _, ok := s.Data[x.Where]; ok || out.File == "" {
+		if _, ok := s.Data[x.Where]; ok || !found {
 			at := s.PlaceOf(x)
-			out = sourcePlace{at.File, at.Line}
+			out, found = sourcePlace{at.File, at.Line}, ok
 		}
 	}
 	return out

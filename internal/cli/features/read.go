@@ -198,6 +198,7 @@ func (d *definitions) settingsData(ctx context.Context, e *command.Env, c *v1alp
 		}
 		if key, value, ok := strings.Cut(s, "="); ok {
 			data[key] = value
+			from = append(from, &settings.Settings{Data: map[string]string{key: value}})
 			continue
 		}
 		src, err := input.ParseSource(s)
