@@ -107,3 +107,14 @@ func TestUpdatesOfWhatUpdatesReachPassASafeUpgrade(t *testing.T) {
 	}
 	t.Log(fmt.Sprint(verdicts), updates, "updates")
 }
+
+// What a creation refuses and no update leads to is no witness.
+func TestObjectsThatNothingReachesAreUndecided(t *testing.T) {
+	version := func(most string) *crd {
+		return patched(t, "versions:\n"+statusVersion("v1", "served: true, storage: true", "{type: object, properties: {spec: {type: object, properties: {a: {type: integer"+most+
+			", x-kubernetes-validations: [{rule: 'self <= 5 || oldSelf.hasValue() && self == oldSelf.value()', optionalOldSelf: true}]}}}}}"))
+	}
+	if got := check(t, version(""), version(", maximum: 5")); got.Verdict != report.IsUndecided {
+		t.Errorf("%s %v", got.Verdict, ruleIDs(got.Findings))
+	}
+}
