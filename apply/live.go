@@ -86,7 +86,9 @@ func observeObject(obj map[string]any, want *Object, record *Entry) (*live, erro
 // place is the place where objects of a kind are listed: the resource and the namespace.
 type place struct{ group, version, resource, kind, namespace string }
 
-func (e *Entry) place() place { return place{e.Group, e.Version, e.Resource, e.Kind, e.Namespace} }
+func (e *Entry) placeInCluster() place {
+	return place{e.Group, e.Version, e.Resource, e.Kind, e.Namespace}
+}
 
 func (p place) listPathOf() string { return listPath(p.group, p.version, p.resource, p.namespace) }
 

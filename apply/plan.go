@@ -279,7 +279,7 @@ func (a *Applier) readAndDecide(ctx context.Context, p *Plan) error {
 				continue
 			}
 			r.Reason = "it does not exist any more"
-			at := m.place()
+			at := m.placeInCluster()
 			gone[spot{at, r.Name}] = r
 			wanted[at] = append(wanted[at], r.Name)
 		}

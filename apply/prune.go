@@ -247,7 +247,7 @@ func (a *Applier) awaitGone(ctx context.Context, p *Plan, group []Removal) error
 	left := map[spot]string{} // UIDs
 	for i := range group {
 		if r := &group[i]; r.Action == Delete {
-			left[spot{r.place(), r.Name}] = r.live.uid
+			left[spot{r.placeInCluster(), r.Name}] = r.live.uid
 		}
 	}
 	if len(left) == 0 {
@@ -410,7 +410,7 @@ func (a *Applier) Status(ctx context.Context, v *Inventory) ([]NotReady, error) 
 			out[i].Status, out[i].Message = string(status.UnknownStatus), Unserved
 			continue
 		}
-		at := now.place()
+		at := now.placeInCluster()
 		by[spot{at, e.Name}] = i
 		wanted[at] = append(wanted[at], e.Name)
 	}

@@ -24,11 +24,12 @@ import (
 var (
 	hasOldValue = regexp.MustCompile(`\boldSelf\s*\.\s*hasValue\(\s*\)`)
 	oldValue    = regexp.MustCompile(`\boldSelf\s*\.\s*value\(\s*\)`)
+	anyOld      = regexp.MustCompile(`\boldSelf\b`)
 	// otherUseOfOld is what is left of oldSelf as an optional value.
 	otherUseOfOld = regexp.MustCompile(`\boldSelf\s*(\.\s*(or|orValue|optMap|optFlatMap|hasValue|value)\b|\.\?|\[\s*\?)|\boptional\.`)
 )
 
-// ruleOfUpdates returns what a rule with optionalOldSelf says where there is an old value; true, which says nothing, if that is not clear.
+// ruleOfUpdates returns what a rule with optionalOldSelf says where there is an old value, in words that the prover knows if they suffice.
 func ruleOfUpdates(r apiextensionsv1.ValidationRule) apiextensionsv1.ValidationRule {
 	if r.OptionalOldSelf == nil || !*r.OptionalOldSelf {
 		return r
@@ -37,9 +38,11 @@ func ruleOfUpdates(r apiextensionsv1.ValidationRule) apiextensionsv1.ValidationR
 	if strings.Contains(r.MessageExpression, "oldSelf") {
 		r.MessageExpression = ""
 	}
-	if r.Rule = oldValue.ReplaceAllString(hasOldValue.ReplaceAllString(r.Rule, "true"), "oldSelf"); otherUseOfOld.MatchString(r.Rule) {
-		r.Rule = "true"
+	plain := oldValue.ReplaceAllString(hasOldValue.ReplaceAllString(r.Rule, "true"), "oldSelf")
+	if otherUseOfOld.MatchString(plain) {
+		plain = anyOld.ReplaceAllString(r.Rule, "optional.of(oldSelf)")
 	}
+	r.Rule = plain
 	return r
 }
 

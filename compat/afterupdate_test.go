@@ -33,8 +33,17 @@ func drawCreationRules(t *testing.T, r *rand.Rand) (old, next *crd) {
 		"phase": "phase: {type: string, enum: [new, midDONE]" + rules("", "self != 'done'", "oldSelf.hasValue() || self == 'new'", "oldSelf.hasValue() ? !(oldSelf.value() == 'new' && self == 'done') : self == 'new'") + "}",
 		"whole": rules("", "!has(self.b)", "!has(self.b) || has(self.b.x)", "oldSelf.hasValue() || !has(self.b)", "oldSelf.hasValue() || has(self.a)", "oldSelf.hasValue() ? has(self.b) == has(oldSelf.value().b) : !has(self.b)", "!oldSelf.hasValue() || has(self.a)"),
 	}
+	spec["more"] = strings.TrimSuffix(spec["whole"], "]")
+	if !strings.HasSuffix(spec["more"], "[") {
+		spec["more"] += ", "
+	}
+	spec["more"] += pick(`{rule: "oldSelf.optMap(o, !has(o.b) || has(self.b)).orValue(true)", optionalOldSelf: true}`,
+		`{rule: "!oldSelf.hasValue() || !has(oldSelf.value().b) || has(self.b)", optionalOldSelf: true}`, `{rule: "!has(oldSelf.b) || has(self.b)"}`) + "]"
 	made := func(changed string) *crd {
 		text := "{type: object, properties: {" + spec["a"] + ", " + spec["b"] + ", " + spec["phase"] + "}" + spec["whole"] + "}"
+		if changed == "rule" {
+			text = strings.Replace(text, spec["whole"], spec["more"], 1)
+		}
 		if changed == "b" {
 			text = strings.Replace(strings.Replace(text, spec["b"]+", ", "", 1), spec["whole"], "", 1)
 		}
@@ -46,7 +55,7 @@ func drawCreationRules(t *testing.T, r *rand.Rand) (old, next *crd) {
 		}
 		return patched(t, "versions:\n"+statusVersion("v1", "served: true, storage: true", "{type: object, properties: {spec: "+text+"}}"))
 	}
-	return made(""), made(pick("MAX", "X", "REQUIRED", "DONE", "b"))
+	return made(""), made(pick("MAX", "X", "REQUIRED", "DONE", "b", "rule"))
 }
 
 // An upgrade that is called safe refuses no update between objects that creations and updates reach, and drops nothing of them.

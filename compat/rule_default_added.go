@@ -13,7 +13,7 @@ var defaultAdded = Rule{
 	Title: "A default was added",
 	Why: `The API server now serves objects without the field, stored ones included, with the default. Some readers gave a missing ` +
 		`field a meaning of its own, and now never see it missing. Tools that compare the objects that they sent with the served ones ` +
-		`find a difference.`,
+		`find a difference. If another version stores the objects, its defaults count for all versions.`,
 	Help: `Choose as default the value that a missing field has meant so far. Otherwise leave the default out, and describe it.`,
 	Unsafe: Example{
 		Old: `
@@ -34,6 +34,6 @@ retries:
 		return "default " + inlineJSON(c.After) + " was added", c.Harm == contain.Redefaulted
 	},
 	whole: func(ctx context.Context, c *comparison) []report.Finding {
-		return append(readersRule("default-added")(ctx, c), c.defaultsNewToReaders(ctx)...)
+		return firstOfEachPlace(append(readersRule("default-added")(ctx, c), c.defaultsNewToReaders(ctx)...))
 	},
 }

@@ -10,7 +10,7 @@ var nullableAdded = Rule{
 	Why: `So far the API server dropped null or filled in the default; now it stores and serves null. Readers have to distinguish null from a ` +
 		`missing field, and typed clients in languages other than Go may fail on it. A default no longer replaces null. ` +
 		`Requests with null were accepted, and are refused now if the field has an enum (null equals no value of an enum, not even null), ` +
-		`or if the object may not have one field more.`,
+		`if the object may not have one field more, or if a rule or a junctor reads the field: has(self.a) is false of null, and null differs from no field in self == oldSelf.`,
 	Help: `Leave nullable out until all readers expect null. Until then, a missing field can mean "none". Beside an enum, null is refused in any case.`,
 	Unsafe: Example{
 		Old: `

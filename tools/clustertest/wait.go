@@ -10,8 +10,8 @@ import (
 // Patience is how long a test waits for what must come. It is long because a busy machine is no failure.
 const Patience = 6 * time.Minute
 
-// The pauses between the calls of a check grow by a tenth, from the first to the last of these. Most of what comes comes soon; what takes
-// long is not asked for all the time, because each question is work for the API server and the test.
+// The pause between two calls of a check grows by a tenth each time, from shortPause to longPause. Most checks pass soon. The others are
+// called less often, because each call is work for the API server and the test.
 const (
 	shortPause = 20 * time.Millisecond
 	longPause  = 250 * time.Millisecond

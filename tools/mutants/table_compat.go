@@ -36,6 +36,10 @@ var compatFaults = []fault{
 		broken: "objects that only an update reaches are not compared",
 	},
 	{
+		in: "compat.ruleOfUpdates", find: `anyOld.ReplaceAllString(r.Rule, "optional.of(oldSelf)")`, put: `"true"`,
+		broken: "a new rule that uses oldSelf as an optional value is not asked about objects that only an update reaches",
+	},
+	{
 		in: "compat.(*comparison).updatedOnly", find: "base == nil", put: "false",
 		broken: "objects that nothing reaches count as witnesses",
 	},
