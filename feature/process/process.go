@@ -157,7 +157,7 @@ func (p *Process) Begin(ctx context.Context) error {
 		return nil
 	}
 	if p.options.File != "" {
-		p.readFile() //nolint:contextcheck // a small file is read to its end
+		p.readFile()
 	}
 	if ref := p.gates.Model().Spec().ConfigMap; ref != nil {
 		cm, err := p.kube.CoreV1().ConfigMaps(ref.Namespace).Get(ctx, ref.Name, metav1.GetOptions{})

@@ -54,7 +54,7 @@ func (p *Process) keepReporting(ctx context.Context) {
 			p.weighReports()
 		case <-tick.C():
 			if p.options.File != "" {
-				p.readFile() //nolint:contextcheck // a small file is read to its end
+				p.readFile()
 			}
 			p.weighReports()
 		}

@@ -58,7 +58,7 @@ func install(ctx context.Context, b bench, options []string, more string) (s *sy
 	if s.objects, err = kube.New(s.config); err != nil {
 		return s, err
 	}
-	if err = s.node.Join(s.config, nodeless.Image{Program: s.sluice}); err != nil { //nolint:contextcheck // its processes run until close
+	if err = s.node.Join(s.config, nodeless.Image{Program: s.sluice}); err != nil {
 		return s, err
 	}
 	manifests, err := exec.CommandContext(ctx, s.sluice, append([]string{"manifests", "--image=example.test/sluice"}, options...)...).Output()
