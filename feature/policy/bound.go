@@ -60,7 +60,7 @@ func (e *emitter) totalItems(path feature.Path, v string, loop int) string {
 // them those within are not counted.
 func (e *emitter) countItems(path feature.Path, v string, i int) string {
 	x, c := fmt.Sprintf("x%d", i), fmt.Sprintf("c%d", i)
-	item, is := loopOf(v, path[i].Kind, x)
+	item, is := itemOf(v, path[i].Kind, x), isIterable(v, path[i].Kind)
 	next := i + 1
 	for next < len(path) && path[next].Kind == feature.Field {
 		next++
@@ -74,7 +74,7 @@ func (e *emitter) countItems(path feature.Path, v string, i int) string {
 		item = memberOf(item, s.Name)
 	}
 	there = append(there, "true")
-	within := e.overPieces(v, path[i].Kind, i, ".map("+c+", "+c+".map("+x+", "+joinAnd(there...)+" ? "+e.countItems(path, item, next)+" : 0).sum()).sum()")
+	within := e.overItems(v, path[i].Kind, i) + ".map(" + c + ", " + c + ".map(" + x + ", " + joinAnd(there...) + " ? " + e.countItems(path, item, next) + " : 0).sum()).sum()"
 	return fmt.Sprintf("(%s ? %s.size() + (%s.size() > %d ? 0 : %s) : 0)", is, v, v, matchLimit, within)
 }
 

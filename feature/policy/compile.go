@@ -132,6 +132,10 @@ func Compile(ctx context.Context, m *feature.Model, o Options) (*Set, error) {
 	if err != nil {
 		return nil, err
 	}
+	return c.compileGroups(ctx)
+}
+
+func (c *compiler) compileGroups(ctx context.Context) (*Set, error) {
 	for _, g := range c.policyGroups() {
 		if !c.hasNothingToSay(ctx, g) {
 			c.compileGroup(ctx, g)
@@ -160,7 +164,7 @@ func newCompiler(m *feature.Model, o Options) (*compiler, error) {
 	if c.live {
 		settings = nil
 	}
-	c.states = m.Resolve(settings, o.Runtime)
+	c.states, c.names = m.Resolve(settings, o.Runtime), c.fieldNames()
 	return c, nil
 }
 
@@ -183,7 +187,8 @@ type compiler struct {
 	groupOf       map[string]*group             // of each policy, by name
 	shared        *plugincel.CompositedCompiler // of all runners
 	made          map[string]*made              // of groups, by their keys
-	costs         map[string][2]int64           // of expressions, by content and sample objects
+	costs         map[string][2]int64           // of expressions, by content or form and sample objects
+	names         map[string]bool               // of fields, gates and keys
 	largeSamples  bool                          // expressions are measured with [largeSampling]
 	making        *made
 }

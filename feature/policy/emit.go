@@ -198,7 +198,8 @@ func (d *draft) placesOf(u *unit, i int) (uses, none string) {
 	if len(all) == 1 {
 		return all[0], not[0]
 	}
-	return d.addVariable("b"+name+"_", nonEmptyTexts(all)+".join(', ')"), "(" + joinAnd(not...) + ")"
+	// Of a list that is too long each says the same.
+	return d.addVariable("b"+name+"_", nonEmptyTexts(all)+".distinct().join(', ')"), "(" + joinAnd(not...) + ")"
 }
 
 // nonEmptyTexts are those of some texts that say something.

@@ -190,6 +190,14 @@ type found struct {
 	depth      int  // how many lists deep the places are, from the body on; 0 stands for a text
 }
 
+// bodyOr is a body if the conditions hold.
+func (f *found) bodyOr(body, none string) string {
+	if there := joinAnd(f.conditions...); there != "true" {
+		return there + " ? " + body + " : " + none
+	}
+	return body
+}
+
 // usePlaces writes an expression for the places of uses that the ratchet does not allow: a text, with commas between them,
 // empty if there is none; or a list of JSON pointers.
 func (w *walker) usePlaces() string {
@@ -210,7 +218,7 @@ func (w *walker) usePlaces() string {
 		}
 		body = w.joinedPlaces(body)
 	}
-	return w.withinCostLimit(joinAnd(f.conditions...)+" ? "+body+" : "+none, none)
+	return w.withinCostLimit(f.bodyOr(body, none), none)
 }
 
 // mostSorted is the number of places that are sorted. What sorting costs grows with the square of the number, but so few cost less than
@@ -262,7 +270,7 @@ func (w *walker) walkStep(v string, i int, path *pathText, old string, oldThere,
 	}
 	x := fmt.Sprintf("x%d", i)
 	if s.Kind != feature.Items {
-		_, there := loopOf(v, s.Kind, x)
+		there := w.emitter.canIterate(v, s.Kind)
 		at := path.withKey(x)
 		switch {
 		case s.Kind == feature.Each: // nothing is compared beneath a list, which is before it
@@ -276,10 +284,10 @@ func (w *walker) walkStep(v string, i int, path *pathText, old string, oldThere,
 			return ".map(" + x + ", " + joinAnd(inner.conditions...) + ", " + inner.body + ")", inner
 		})
 	}
-	there := isList(v)
+	there := w.emitter.canIterate(v, s.Kind)
 	if i == w.open && old != "" {
 		// One use anywhere beneath the stored list lets all of them pass.
-		there = joinAnd(there, "!("+joinAnd(append(slices.Clip(oldThere), isList(old), w.emitter.existsUse(t, old, i, "y"))...)+")")
+		there = joinAnd(there, "!("+joinAnd(append(slices.Clip(oldThere), w.emitter.existsUse(t, old, i, "y"))...)+")")
 		old, oldThere = "", nil
 	}
 	return w.walkLoop(there, v, i, func(inPieces bool) (string, found) {
@@ -301,7 +309,7 @@ func (w *walker) walkLoop(there, v string, i int, through func(inPieces bool) (s
 	}
 	c, k := fmt.Sprintf("c%d", i), fmt.Sprintf("k%d", i)
 	one := w.joinPlaces("", c+text, inner)
-	return w.joinPlaces(there, w.emitter.overPieces(v, w.target.Path[i].Kind, i, ".transformList("+k+", "+c+", "+one.body+")"), one)
+	return w.joinPlaces(there, w.emitter.overKeys(v, w.target.Path[i].Kind, i)+".transformList("+k+", "+c+", "+one.body+")", one)
 }
 
 // piece is the number of items that a loop goes through at a time. The API server counts the cost of an expression with a stack that
@@ -310,8 +318,8 @@ func (w *walker) walkLoop(there, v string, i int, through func(inPieces bool) (s
 // items instead of its square.
 const piece = 100
 
-// loopRange writes the range of a loop: a list, or the keys of a map. If the schema allows both, it is the indices or the keys, so that v[x]
-// is a value in each case.
+// loopRange writes the range of a loop in which v[x] is a value: a list, the keys of a map, or, if the schema allows both, the indices or keys.
+// Of a list x is the value itself.
 func loopRange(v string, k feature.StepKind) string {
 	if k == feature.Each {
 		return "(" + isList(v) + " ? lists.range(" + v + ".size()) : " + v + ".map(z, z))"
@@ -319,33 +327,87 @@ func loopRange(v string, k feature.StepKind) string {
 	return v
 }
 
-// isEither reports whether a value is a list or a map.
-func isEither(v string) string { return "(" + isList(v) + " || " + isMap(v) + ")" }
+// valuesOf lists the values in a list, a map, or what may be either.
+func valuesOf(v string, k feature.StepKind) string {
+	values := v + ".map(z, " + v + "[z])"
+	switch k {
+	case feature.Entries:
+		return values
+	case feature.Each:
+		return "(" + isList(v) + " ? dyn(" + v + ") : " + values + ")"
+	case feature.Field, feature.Items:
+	}
+	return v
+}
 
-// overPieces goes through a list, the keys of a map, or what may be either, in lists of [piece] items. Those of a variable are a variable
+// isIterable is the test that there is something to go through.
+func isIterable(v string, k feature.StepKind) string {
+	switch k {
+	case feature.Entries:
+		return isMap(v)
+	case feature.Each:
+		return "(" + isList(v) + " || " + isMap(v) + ")"
+	case feature.Field, feature.Items:
+	}
+	return isList(v)
+}
+
+// isVariable reports whether an expression is a variable and nothing else.
+func isVariable(v string) bool {
+	return strings.HasPrefix(v, variableRef("")) && !strings.ContainsAny(v, "[( ")
+}
+
+// canIterate is the test before a loop. Of a variable there are no pieces if there is nothing to go through.
+func (e *emitter) canIterate(v string, k feature.StepKind) string {
+	if e.pieces && isVariable(v) {
+		return ""
+	}
+	return isIterable(v, k)
+}
+
+// itemOf is a value in a loop over [emitter.overItems]. Those of a variable are looked up, because the keys are a variable that all its loops
+// share. Others are values, so that nothing has to be written out in each loop within.
+func itemOf(v string, k feature.StepKind, x string) string {
+	if k != feature.Items && isVariable(v) {
+		return v + "[" + x + "]"
+	}
+	return x
+}
+
+// overItems goes through a list, a map or what may be either, in lists of [piece] items; see [itemOf].
+func (e *emitter) overItems(v string, k feature.StepKind, i int) string {
+	if isVariable(v) {
+		return e.overKeys(v, k, i)
+	}
+	return e.piecesOf(valuesOf(v, k), i)
+}
+
+// overKeys goes through a list, the keys of a map or those of what may be either, in lists of [piece] items. Those of a variable are a variable
 // too, which all parts of the same list share.
-func (e *emitter) overPieces(v string, k feature.StepKind, i int, through string) string {
-	if !strings.HasPrefix(v, "variables.") || strings.ContainsAny(v, "[(") {
-		return e.piecesOf(v, k, i) + through
+func (e *emitter) overKeys(v string, k feature.StepKind, i int) string {
+	keys := loopRange(v, k)
+	if k == feature.Entries {
+		keys += fmt.Sprintf(".map(l%[1]d, l%[1]d)", i) // there is no other way to list the keys
+	}
+	if !isVariable(v) {
+		return e.piecesOf(keys, i)
 	}
 	key := fmt.Sprintf("pieces of %s, %v", v, k)
 	if e.nodes[key] == "" {
 		e.nodes[key] = fmt.Sprintf("q%d", len(e.nodes)+1)
-		_, there := loopOf(v, k, "")
-		e.addVariable(e.nodes[key], there+" ? "+e.piecesOf(v, k, i)+" : []")
+		e.addVariable(e.nodes[key], isIterable(v, k)+" ? "+e.piecesOf(keys, i)+" : []")
 	}
-	return variableRef(e.nodes[key]) + through
+	return variableRef(e.nodes[key])
 }
 
-// piecesOf lists pieces.
-func (e *emitter) piecesOf(v string, k feature.StepKind, i int) string {
-	if k != feature.Items {
-		keys := loopRange(v, k)
+// longValue is from how many bytes on a value gets a name where it would be written six times.
+const longValue = 24
+
+// piecesOf lists pieces of a list.
+func (e *emitter) piecesOf(v string, i int) string {
+	if len(v) > longValue || strings.Contains(v, "(") {
 		list := fmt.Sprintf("l%d", i)
-		if k == feature.Entries {
-			keys += ".map(" + list + ", " + list + ")" // there is no other way to list the keys
-		}
-		return "[" + keys + "].map(" + list + ", " + e.piecesOf(list, feature.Items, i) + ")[0]"
+		return "[" + v + "].map(" + list + ", " + e.piecesOf(list, i) + ")[0]"
 	}
 	from := fmt.Sprintf("p%d", i)
 	return fmt.Sprintf("(%[1]s.size() <= %[5]d ? [%[1]s] : lists.range((%[1]s.size() + %[3]d) / %[2]d).map(%[4]s, %[1]s.slice(%[4]s * %[2]d, %[4]s * %[2]d + %[2]d < %[1]s.size() ? %[4]s * %[2]d + %[2]d : %[1]s.size())))",
@@ -430,9 +492,10 @@ func placeText(place []string) string {
 func (e *emitter) storedIndex(w *walker) string {
 	t := w.target
 	f := w.collectStored(e.valueAt(true, t.Path[:w.loop]), w.loop, nil)
-	list := e.addVariable("s"+w.id, joinAnd(f.conditions...)+" ? "+f.body+" : []")
+	list := e.addVariable("s"+w.id, f.bodyOr(f.body, "[]"))
 	if v, x, keep, body, ok := w.singleListIndex(); ok {
-		return e.addVariable("m"+w.id, isList(v)+" ? "+e.indexItems(v, x, keep+", {"+body+": true}")+" : {}")
+		index := found{conditions: []string{e.canIterate(v, feature.Items)}}
+		return e.addVariable("m"+w.id, index.bodyOr(e.indexItems(v, x, keep+", {"+body+": true}"), "{}"))
 	}
 	return e.addVariable("m"+w.id, e.indexItems(list, "x", "{x: true}"))
 }
@@ -442,7 +505,7 @@ func (e *emitter) indexItems(v, x, entry string) string {
 	if !e.pieces {
 		return v + ".transformMapEntry(i, " + x + ", " + entry + ")"
 	}
-	return e.overPieces(v, feature.Items, 0, ".transformMapEntry(k, c, c.transformMapEntry(i, "+x+", "+entry+"))")
+	return e.overKeys(v, feature.Items, 0) + ".transformMapEntry(k, c, c.transformMapEntry(i, " + x + ", " + entry + "))"
 }
 
 // singleListIndex returns the parts of the index of a target with one list on its way, which needs no list in between.
@@ -477,7 +540,7 @@ func (w *walker) allStoredTest() string {
 	}
 	t := w.target
 	f := w.collectStored(w.emitter.valueAt(false, t.Path[:w.loop]), w.loop, nil)
-	list := w.emitter.addVariable("c"+w.id, joinAnd(f.conditions...)+" ? "+f.body+" : []")
+	list := w.emitter.addVariable("c"+w.id, f.bodyOr(f.body, "[]"))
 	return list + ".size() <= 200 && " + list + ".all(x, x in " + variableRef("s"+w.id) + ")"
 }
 
@@ -497,10 +560,10 @@ func (w *walker) collectStored(v string, i int, place []string) found {
 		return f
 	}
 	x := fmt.Sprintf("x%d", i)
-	there, item := isList(v), x
+	there, item := w.emitter.canIterate(v, s.Kind), x
 	switch {
 	case s.Kind == feature.Entries:
-		there, item = isMap(v), v+"["+x+"]"
+		item = v + "[" + x + "]"
 	case i == w.open && !w.exact:
 		return found{conditions: []string{w.emitter.existsUse(t, v, i, "y")}, body: placeText(place)}
 	case i == w.open:
@@ -518,7 +581,7 @@ func (w *walker) collectStored(v string, i int, place []string) found {
 		return found{conditions: []string{there}, body: v + through, list: true}
 	}
 	c := fmt.Sprintf("c%d", i)
-	body := w.emitter.overPieces(v, s.Kind, i, ".map("+c+", "+c+through+")") + ".flatten()"
+	body := w.emitter.overKeys(v, s.Kind, i) + ".map(" + c + ", " + c + through + ").flatten()"
 	return found{conditions: []string{there}, body: body, list: true}
 }
 
@@ -553,29 +616,24 @@ func (e *emitter) existsWhere(t *feature.Target, v string, i int, name string, w
 		return joinAnd(isMap(v), hasField(v, s.Name), e.existsWhere(t, memberOf(v, s.Name), i+1, name, where))
 	}
 	x := fmt.Sprintf("%s%d", name, i)
-	item, there := loopOf(v, s.Kind, x)
-	return joinAnd(there, e.anyItem(v, s.Kind, i, ".exists("+x+", "+e.existsWhere(t, item, i+1, name, where)+")"))
+	return joinAnd(e.canIterate(v, s.Kind), e.anyItem(v, s.Kind, i, ".exists("+x+", "+e.existsWhere(t, itemOf(v, s.Kind, x), i+1, name, where)+")"))
 }
 
-// anyItem asks whether something holds for one of the items of a list, or one of the keys of a map.
+// anyItem asks whether something holds for an item of a list or map; see [itemOf].
 func (e *emitter) anyItem(v string, k feature.StepKind, i int, through string) string {
 	if !e.pieces {
-		return v + through
+		return rangeOf(v, k) + through
 	}
 	c := fmt.Sprintf("c%d", i)
-	return e.overPieces(v, k, i, ".exists("+c+", "+c+through+")")
+	return e.overItems(v, k, i) + ".exists(" + c + ", " + c + through + ")"
 }
 
-// loopOf returns what x stands for in a loop, and the test that there is something to go through.
-func loopOf(v string, k feature.StepKind, x string) (item, there string) {
-	switch k {
-	case feature.Entries:
-		return v + "[" + x + "]", isMap(v)
-	case feature.Each:
-		return v + "[" + x + "]", isEither(v)
-	case feature.Field, feature.Items:
+// rangeOf is the range of a loop in one go; see [itemOf].
+func rangeOf(v string, k feature.StepKind) string {
+	if isVariable(v) {
+		return loopRange(v, k)
 	}
-	return x, isList(v)
+	return valuesOf(v, k)
 }
 
 // isScalar reports whether values of a schema are strings, numbers or booleans.

@@ -220,7 +220,7 @@ func (r *reader) decodeStrictly(ctx context.Context, name string, data []byte, b
 		return fileError(name, errPointer, "is a pointer of Git LFS, and not its content: %s", fetch)
 	}
 	if len(bytes.TrimSpace(data)) == 0 && name == "-" {
-		return fileError(name, ErrNoCRD, "standard input is empty")
+		return fileError(name, ErrNoCRD, "standard input is empty; if several files are given, only one can be -")
 	}
 	if below && r.opts.PassTemplates && isPackedChart(name) {
 		return r.readPacked(ctx, name, data)

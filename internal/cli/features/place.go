@@ -19,8 +19,11 @@ type sourcePlace struct {
 
 // placePrefix writes a place as compilers do, followed by a colon; empty if the place is not known.
 func (p sourcePlace) placePrefix() string {
-	if p.File == "" {
+	switch {
+	case p.File == "":
 		return ""
+	case p.Line == 0: // a file of a mounted ConfigMap
+		return p.File + ": "
 	}
 	return fmt.Sprintf("%s:%d: ", p.File, p.Line)
 }

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -201,25 +202,38 @@ func (d *definitions) settingsData(ctx context.Context, e *command.Env, c *v1alp
 			from = append(from, &settings.Settings{Data: map[string]string{key: value}})
 			continue
 		}
-		src, err := input.ParseSource(s)
+		file, err := readSettings(ctx, e, s, gatesKey)
 		if err != nil {
 			return nil, nil, err
 		}
-		set, err := input.Load(ctx, src, input.Options{Stdin: e.In, Mappings: true})
-		if err != nil {
-			return nil, nil, err
-		}
-		file, err := settings.FromSet(set, gatesKey)
-		if err != nil {
-			return nil, nil, err
-		}
-		if file.ConfigMap == nil && len(file.Data) == 0 {
-			return nil, nil, fmt.Errorf("%s holds no ConfigMap and no other settings; a setting is written KEY=VALUE", s)
+		if m := file.ConfigMap; m != nil && c.Spec.ConfigMap != nil && !isOf(m, c) {
+			fmt.Fprintf(e.Err, "note: %s is ConfigMap %s/%s; those of component %q are in ConfigMap %s/%s\n",
+				s, m.Namespace, m.Name, c.Name, c.Spec.ConfigMap.Namespace, c.Spec.ConfigMap.Name)
 		}
 		from = append(from, file)
 		maps.Copy(data, file.Data)
 	}
 	return data, from, nil
+}
+
+// readSettings reads a file with settings, or a folder in which a ConfigMap is mounted, as processes do.
+func readSettings(ctx context.Context, e *command.Env, name, gatesKey string) (file *settings.Settings, err error) {
+	src, err := input.ParseSource(name)
+	if err != nil {
+		return nil, err
+	}
+	if info, statErr := os.Stat(name); src.Kind == input.Path && statErr == nil && info.IsDir() {
+		file, err = settings.Read(name, gatesKey)
+	} else {
+		var set *input.Set
+		if set, err = input.Load(ctx, src, input.Options{Stdin: e.In, Mappings: true}); err == nil {
+			file, err = settings.FromSet(set, gatesKey)
+		}
+	}
+	if err == nil && file.ConfigMap == nil && len(file.Data) == 0 {
+		err = fmt.Errorf("%s holds no ConfigMap and no other settings; a setting is written KEY=VALUE", name)
+	}
+	return file, err
 }
 
 // settingsOf returns the settings in the ConfigMap of a component that is among the files; nil if none is.
