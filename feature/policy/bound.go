@@ -28,8 +28,11 @@ func (w *walker) withinCostLimit(places, none string) string {
 	}
 	node, old := w.emitter.valueAt(false, w.target.Path[:w.loop]), w.emitter.valueAt(true, w.target.Path[:w.loop])
 	count := w.emitter.totalItems(w.target.Path, node, w.loop)
-	return fmt.Sprintf("%s && %s == %s ? %s : %s <= %d ? (%s) : %s ? %s : %s",
-		isSet(old), old, node, none, count, w.limit, places, w.mayContainPart(node), w.tooMany(), none)
+	otherwise := w.tooMany()
+	if may := w.mayContainPart(node); may != "true" {
+		otherwise = may + " ? " + otherwise + " : " + none
+	}
+	return fmt.Sprintf("%s && %s == %s ? %s : %s <= %d ? (%s) : %s", isSet(old), old, node, none, count, w.limit, places, otherwise)
 }
 
 // tooMany stands for places that would cost too much to find. Then no patch is possible, and the API server reports a missing key with
@@ -60,7 +63,7 @@ func (e *emitter) totalItems(path feature.Path, v string, loop int) string {
 // them those within are not counted.
 func (e *emitter) countItems(path feature.Path, v string, i int) string {
 	x, c := fmt.Sprintf("x%d", i), fmt.Sprintf("c%d", i)
-	item, is := itemOf(v, path[i].Kind, x), isIterable(v, path[i].Kind)
+	item, is := e.itemOf(v, path[i].Kind, x), isIterable(v, path[i].Kind)
 	next := i + 1
 	for next < len(path) && path[next].Kind == feature.Field {
 		next++

@@ -36,6 +36,8 @@ const (
 	// unitCost is for the tests and texts of a unit, and messageCost for what makes one message of the texts of all: strings cost a tenth of
 	// their length wherever they are read or written, and these are cut.
 	unitCost, messageCost = 1_000, 10_000
+	// allStoredCost is for [walker.allStoredTest], which sample objects never get to.
+	allStoredCost = mostComparisons + 10*mostCompared
 	// Costs grow in proportion to the number of items, in steps of a [piece]: they are measured with two numbers of items; sample is the
 	// greater one.
 	sample, smallSample = 3 * piece, 2 * piece
@@ -214,6 +216,10 @@ func (m *meter) fillIn(ctx context.Context, d *draft, i int, mutation string) er
 		// The policy reads the list of stored uses only if few uses are new ([walker.allStoredTest]), and those cost little.
 		delete(u.asked, stored)
 		delete(u.words, stored)
+	}
+	if slices.ContainsFunc(u.ways, func(s shape) bool { return s.index }) {
+		all := estimate{cost: allStoredCost, twice: allStoredCost}
+		u.asked[fmt.Sprint("all stored ", i)], u.words[fmt.Sprint("all stored ", i)] = all, all
 	}
 	return nil
 }

@@ -131,7 +131,7 @@ func (d *draft) writePatch(note, noted string, some []int, suffix string) string
 func (d *draft) patchPerPointer(pointers, one string) string {
 	each := ".map(p, " + one + ")"
 	if d.pieces {
-		return d.overKeys(pointers, feature.Items, 0) + ".map(c, c" + each + ").flatten()"
+		return d.overEntries(pointers, feature.Items, 0) + ".map(c, c" + each + ").flatten()"
 	}
 	return pointers + each
 }

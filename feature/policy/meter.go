@@ -266,17 +266,13 @@ func (g *group) sampleStates(numbers []int, idle bool) (out [][2]any) {
 			continue
 		}
 		object, old := g.samplePair(numbers, form)
-		without := any(nil)
-		if slices.ContainsFunc(g.units, func(u unit) bool { return u.shape.apart || u.shape.open < len(u.target.Path) }) {
-			// One stored use may allow all uses at once. Without any, all new uses are searched, and perhaps all of the stored object as well,
-			// which costs no less than a creation.
-			without = nothing
-		}
 		if u := &g.units[0].shape; len(g.units) == 1 && u.open < len(u.target.Path) && !u.index && !u.apart {
 			out = append(out, [2]any{object, nothing}) // with a stored use, the search ends there
 			continue
 		}
-		out = append(out, [2]any{object, old}, [2]any{object, without})
+		// One stored use may allow all uses at once. With the same items and none in use, all new uses are searched, and what is stored as well,
+		// which costs no less than a creation.
+		out = append(out, [2]any{object, old}, [2]any{object, nothing})
 	}
 	return out
 }

@@ -287,10 +287,19 @@ func (c *compiler) commonProblems(g *gates) []string {
 		}
 	}
 	_, named := c.addNameVariables(g)
-	return []string{
-		"[" + strings.Join(out, ", ") + "].filter(p, p != '')",
-		fmt.Sprintf("%[1]s.filter(n, %[2]s.indexOf(n) != %[2]s.lastIndexOf(n)).map(n, %[3]s + n + ' stands there twice')", celStrings([]string{allAlpha, allBeta}), named, celString(spec.GatesKey+": ")),
+	return append(nonEmptyLists(out), fmt.Sprintf("%[1]s.filter(n, %[2]s.indexOf(n) != %[2]s.lastIndexOf(n)).map(n, %[3]s + n + ' stands there twice')", celStrings([]string{allAlpha, allBeta}), named, celString(spec.GatesKey+": ")))
+}
+
+// nonEmptyLists are lists of those of some texts that say something, each in few bytes.
+func nonEmptyLists(texts []string) (lists []string) {
+	from, size := 0, 0
+	for i, text := range texts {
+		if size += len(text) + 2; size > shortText && i > from {
+			lists = append(lists, nonEmptyTexts(texts[from:i]))
+			from, size = i, len(text)+2
+		}
 	}
+	return append(lists, nonEmptyTexts(texts[from:]))
 }
 
 // ofFeatures lists expressions of lists of problems with single features: a gate that is listed twice, contradictions, what

@@ -73,6 +73,22 @@ func joinAnd(conditions ...string) string {
 	return strings.Join(conditions, " && ")
 }
 
+// joinNested joins conditions. One that ends with a comma begins a macro, in which those behind it are.
+func joinNested(conditions ...string) string {
+	var out strings.Builder
+	ends := 0
+	for i, c := range conditions {
+		if i > 0 && !strings.HasSuffix(conditions[i-1], ", ") {
+			out.WriteString(" && ")
+		}
+		if strings.HasSuffix(c, ", ") {
+			ends++
+		}
+		out.WriteString(c)
+	}
+	return out.String() + strings.Repeat(")", ends)
+}
+
 // joinOr joins conditions in parentheses.
 func joinOr(conditions ...string) string {
 	if len(conditions) == 1 {

@@ -116,7 +116,7 @@ func (n *tree) usedTest(e *emitter, v, outer string, depth int) string {
 				return joinAnd(hasField(v, name), b.to.usedTest(e, memberOf(v, name), outer, depth+1))
 			})
 		case feature.Entries, feature.Items, feature.Each:
-			item, there := itemOf(v, b.step.Kind, x), isIterable(v, b.step.Kind)
+			item, there := e.itemOf(v, b.step.Kind, x), isIterable(v, b.step.Kind)
 			ways = append(ways, joinAnd(there, e.fewHold(v, outer, b.step.Kind, depth, ".exists("+x+", "+b.to.usedTest(e, item, outer+v+".size() * ", depth+1)+")")))
 		}
 	}
@@ -206,9 +206,9 @@ func (f *fieldWays) fieldTests(v string, depth int) []string {
 func (e *emitter) fewHold(v, outer string, k feature.StepKind, depth int, through string) string {
 	switch {
 	case !e.pieces:
-		return rangeOf(v, k) + through
+		return e.valuesOf(v, k) + through
 	case outer != "":
-		return fmt.Sprintf("(%s.size() > %d || %s%s.size() > %d || %s)", v, innerLimit, outer, v, e.most, rangeOf(v, k)+through)
+		return fmt.Sprintf("(%s.size() > %d || %s%s.size() > %d || %s)", v, innerLimit, outer, v, e.most, e.valuesOf(v, k)+through)
 	}
 	c := fmt.Sprintf("c%d", depth)
 	return fmt.Sprintf("(%s.size() > %d || %s)", v, e.most, e.overItems(v, k, depth)+".exists("+c+", "+c+through+")")

@@ -251,6 +251,9 @@ func (w *walker) findUses() found {
 	return w.walkStep(w.emitter.valueAt(false, t.Path[:start]), start, path, old, nil, nil)
 }
 
+// longSearch is from how many bytes on the search of the stored object is a variable of its own.
+const longSearch = 600
+
 // walkStep continues from a value, which may have any form. Old is the value at the same place in the stored object, which exists if its
 // own conditions hold. It is empty if an index is used instead, or if nothing is compared.
 func (w *walker) walkStep(v string, i int, path *pathText, old string, oldThere, place []string) found {
@@ -271,15 +274,17 @@ func (w *walker) walkStep(v string, i int, path *pathText, old string, oldThere,
 	x := fmt.Sprintf("x%d", i)
 	if s.Kind != feature.Items {
 		there := w.emitter.canIterate(v, s.Kind)
-		at := path.withKey(x)
+		key, item := w.emitter.entryOf(v, x)
+		at := path.withKey(key)
 		switch {
 		case s.Kind == feature.Each: // nothing is compared beneath a list, which is before it
-			at = path.withIndexOrKey(x)
+			at = path.withIndexOrKey(key)
 		case old != "":
-			oldThere = append(slices.Clip(oldThere), isMap(old), x+" in "+old)
-			old += "[" + x + "]"
+			stored := fmt.Sprintf("o%d", i)
+			oldThere = append(slices.Clip(oldThere), isMap(old), key+" in "+old, "["+old+"["+key+"]].exists("+stored+", ")
+			old = stored
 		}
-		inner := w.walkStep(v+"["+x+"]", i+1, at, old, oldThere, w.withIdentity(place, i, x))
+		inner := w.walkStep(item, i+1, at, old, oldThere, w.withIdentity(place, i, key))
 		return w.walkLoop(there, v, i, func(bool) (string, found) {
 			return ".map(" + x + ", " + joinAnd(inner.conditions...) + ", " + inner.body + ")", inner
 		})
@@ -287,7 +292,11 @@ func (w *walker) walkStep(v string, i int, path *pathText, old string, oldThere,
 	there := w.emitter.canIterate(v, s.Kind)
 	if i == w.open && old != "" {
 		// One use anywhere beneath the stored list lets all of them pass.
-		there = joinAnd(there, "!("+joinAnd(append(slices.Clip(oldThere), w.emitter.existsUse(t, old, i, "y"))...)+")")
+		stored := w.emitter.existsUse(t, old, i, "y")
+		if isVariable(old) && len(stored) > longSearch {
+			stored = w.emitter.addVariable("y"+w.id, stored)
+		}
+		there = joinAnd(there, "!("+joinNested(append(slices.Clip(oldThere), stored)...)+")")
 		old, oldThere = "", nil
 	}
 	return w.walkLoop(there, v, i, func(inPieces bool) (string, found) {
@@ -305,11 +314,11 @@ func (w *walker) walkStep(v string, i int, path *pathText, old string, oldThere,
 func (w *walker) walkLoop(there, v string, i int, through func(inPieces bool) (string, found)) found {
 	text, inner := through(w.emitter.pieces)
 	if !w.emitter.pieces {
-		return w.joinPlaces(there, loopRange(v, w.target.Path[i].Kind)+text, inner)
+		return w.joinPlaces(there, v+text, inner)
 	}
 	c, k := fmt.Sprintf("c%d", i), fmt.Sprintf("k%d", i)
 	one := w.joinPlaces("", c+text, inner)
-	return w.joinPlaces(there, w.emitter.overKeys(v, w.target.Path[i].Kind, i)+".transformList("+k+", "+c+", "+one.body+")", one)
+	return w.joinPlaces(there, w.emitter.overEntries(v, w.target.Path[i].Kind, i)+".transformList("+k+", "+c+", "+one.body+")", one)
 }
 
 // piece is the number of items that a loop goes through at a time. The API server counts the cost of an expression with a stack that
@@ -318,26 +327,23 @@ func (w *walker) walkLoop(there, v string, i int, through func(inPieces bool) (s
 // items instead of its square.
 const piece = 100
 
-// loopRange writes the range of a loop in which v[x] is a value: a list, the keys of a map, or, if the schema allows both, the indices or keys.
-// Of a list x is the value itself.
-func loopRange(v string, k feature.StepKind) string {
-	if k == feature.Each {
-		return "(" + isList(v) + " ? lists.range(" + v + ".size()) : " + v + ".map(z, z))"
+// entryOf is the key or index and the value in a loop over [emitter.overEntries], or else over the keys of a map.
+func (e *emitter) entryOf(v, x string) (key, value string) {
+	if e.pieces {
+		return x + "[0]", x + "[1]"
 	}
-	return v
+	return x, v + "[" + x + "]"
 }
 
 // valuesOf lists the values in a list, a map, or what may be either.
-func valuesOf(v string, k feature.StepKind) string {
-	values := v + ".map(z, " + v + "[z])"
-	switch k {
-	case feature.Entries:
-		return values
-	case feature.Each:
-		return "(" + isList(v) + " ? dyn(" + v + ") : " + values + ")"
-	case feature.Field, feature.Items:
+func (e *emitter) valuesOf(v string, k feature.StepKind) string {
+	switch {
+	case k == feature.Items:
+		return v
+	case e.pieces:
+		return v + ".transformList(_, z, z)"
 	}
-	return v
+	return v + ".map(z, " + v + "[z])"
 }
 
 // isIterable is the test that there is something to go through.
@@ -365,52 +371,57 @@ func (e *emitter) canIterate(v string, k feature.StepKind) string {
 	return isIterable(v, k)
 }
 
-// itemOf is a value in a loop over [emitter.overItems]. Those of a variable are looked up, because the keys are a variable that all its loops
-// share. Others are values, so that nothing has to be written out in each loop within.
-func itemOf(v string, k feature.StepKind, x string) string {
-	if k != feature.Items && isVariable(v) {
-		return v + "[" + x + "]"
+// itemOf is a value in a loop over [emitter.overItems].
+func (e *emitter) itemOf(v string, k feature.StepKind, x string) string {
+	if e.pieces && k != feature.Items && isVariable(v) {
+		_, x = e.entryOf(v, x)
 	}
 	return x
 }
 
-// overItems goes through a list, a map or what may be either, in lists of [piece] items; see [itemOf].
+// overItems goes through the values in a list, a map or what may be either, in lists of [piece] items. Those of a variable are entries, because
+// these are a variable that all its loops share; see [emitter.itemOf].
 func (e *emitter) overItems(v string, k feature.StepKind, i int) string {
 	if isVariable(v) {
-		return e.overKeys(v, k, i)
+		return e.overEntries(v, k, i)
 	}
-	return e.piecesOf(valuesOf(v, k), i)
+	return e.piecesOf(e.valuesOf(v, k), i)
 }
 
-// overKeys goes through a list, the keys of a map or those of what may be either, in lists of [piece] items. Those of a variable are a variable
-// too, which all parts of the same list share.
-func (e *emitter) overKeys(v string, k feature.StepKind, i int) string {
-	keys := loopRange(v, k)
-	if k == feature.Entries {
-		keys += fmt.Sprintf(".map(l%[1]d, l%[1]d)", i) // there is no other way to list the keys
+// overEntries goes through a list, or through pairs of keys and values of a map or indices and values of what may be either, in lists of [piece]
+// items. Those of a variable are a variable too, which all parts of the same list share.
+func (e *emitter) overEntries(v string, k feature.StepKind, i int) string {
+	entries := v
+	if k != feature.Items {
+		entries += ".transformList(k, z, [k, z])"
 	}
 	if !isVariable(v) {
-		return e.piecesOf(keys, i)
+		return e.piecesOf(entries, i)
 	}
 	key := fmt.Sprintf("pieces of %s, %v", v, k)
 	if e.nodes[key] == "" {
 		e.nodes[key] = fmt.Sprintf("q%d", len(e.nodes)+1)
-		e.addVariable(e.nodes[key], isIterable(v, k)+" ? "+e.piecesOf(keys, i)+" : []")
+		e.addVariable(e.nodes[key], isIterable(v, k)+" ? "+e.piecesOf(entries, i)+" : []")
 	}
 	return variableRef(e.nodes[key])
 }
 
-// longValue is from how many bytes on a value gets a name where it would be written six times.
-const longValue = 24
+// longValue is from how many bytes on a value gets a name where it would be written six times, and longPath the same for a path of fields of the
+// object: match conditions look there for each object, and a name costs 4 µs.
+const longValue, longPath = 12, 24
 
 // piecesOf lists pieces of a list.
 func (e *emitter) piecesOf(v string, i int) string {
-	if len(v) > longValue || strings.Contains(v, "(") {
+	most := longValue
+	if strings.HasPrefix(v, "object.") {
+		most = longPath
+	}
+	if len(v) > most || strings.Contains(v, "(") {
 		list := fmt.Sprintf("l%d", i)
 		return "[" + v + "].map(" + list + ", " + e.piecesOf(list, i) + ")[0]"
 	}
 	from := fmt.Sprintf("p%d", i)
-	return fmt.Sprintf("(%[1]s.size() <= %[5]d ? [%[1]s] : lists.range((%[1]s.size() + %[3]d) / %[2]d).map(%[4]s, %[1]s.slice(%[4]s * %[2]d, %[4]s * %[2]d + %[2]d < %[1]s.size() ? %[4]s * %[2]d + %[2]d : %[1]s.size())))",
+	return fmt.Sprintf("(%[1]s.size() <= %[5]d ? [%[1]s] : lists.range((%[1]s.size() + %[3]d) / %[2]d).map(%[4]s, %[1]s.slice(%[4]s * %[2]d, [%[4]s * %[2]d + %[2]d, %[1]s.size()].min())))",
 		v, e.piece, e.piece-1, from, e.whole)
 }
 
@@ -447,7 +458,7 @@ func (w *walker) isNewUse(v, old string, oldThere, place []string) string {
 	if w.exact {
 		all = append(all, old+" == "+v)
 	}
-	return "!(" + joinAnd(all...) + ")"
+	return "!(" + joinNested(all...) + ")"
 }
 
 // withIdentity adds what identifies an item or an entry to the identity of a place.
@@ -505,7 +516,7 @@ func (e *emitter) indexItems(v, x, entry string) string {
 	if !e.pieces {
 		return v + ".transformMapEntry(i, " + x + ", " + entry + ")"
 	}
-	return e.overKeys(v, feature.Items, 0) + ".transformMapEntry(k, c, c.transformMapEntry(i, " + x + ", " + entry + "))"
+	return e.overEntries(v, feature.Items, 0) + ".transformMapEntry(k, c, c.transformMapEntry(i, " + x + ", " + entry + "))"
 }
 
 // singleListIndex returns the parts of the index of a target with one list on its way, which needs no list in between.
@@ -531,6 +542,9 @@ func (s *shape) countLoops() int {
 	return n
 }
 
+// mostCompared is how many uses [walker.allStoredTest] looks at, and mostComparisons how often it compares one with a stored use.
+const mostCompared, mostComparisons = 200, 10_000
+
 // allStoredTest reports whether all uses are among the stored ones, without an index, in time that grows with the square of their
 // number. It stands behind an or: it is asked only where there are violations or the index is an error, and decides only
 // where it is. It is empty if there is no index.
@@ -541,7 +555,8 @@ func (w *walker) allStoredTest() string {
 	t := w.target
 	f := w.collectStored(w.emitter.valueAt(false, t.Path[:w.loop]), w.loop, nil)
 	list := w.emitter.addVariable("c"+w.id, f.bodyOr(f.body, "[]"))
-	return list + ".size() <= 200 && " + list + ".all(x, x in " + variableRef("s"+w.id) + ")"
+	stored := variableRef("s" + w.id)
+	return fmt.Sprintf("%[1]s.size() <= %[3]d && %[1]s.size() * %[2]s.size() <= %[4]d && %[1]s.all(x, x in %[2]s)", list, stored, mostCompared, mostComparisons)
 }
 
 // collectStored lists the identities of the stored uses.
@@ -560,10 +575,10 @@ func (w *walker) collectStored(v string, i int, place []string) found {
 		return f
 	}
 	x := fmt.Sprintf("x%d", i)
-	there, item := w.emitter.canIterate(v, s.Kind), x
+	there, key, item := w.emitter.canIterate(v, s.Kind), x, x
 	switch {
 	case s.Kind == feature.Entries:
-		item = v + "[" + x + "]"
+		key, item = w.emitter.entryOf(v, x)
 	case i == w.open && !w.exact:
 		return found{conditions: []string{w.emitter.existsUse(t, v, i, "y")}, body: placeText(place)}
 	case i == w.open:
@@ -572,7 +587,7 @@ func (w *walker) collectStored(v string, i int, place []string) found {
 		body := celStrings(valueTexts(t.Values)) + ".filter(w, " + w.emitter.existsWhere(t, v, i, "y", text) + ").map(w, " + placeText(append(slices.Clip(place), "w")) + ")"
 		return found{conditions: []string{there}, body: body, list: true}
 	}
-	inner := w.collectStored(item, i+1, w.withIdentity(place, i, x))
+	inner := w.collectStored(item, i+1, w.withIdentity(place, i, key))
 	through := ".map(" + x + ", " + joinAnd(inner.conditions...) + ", " + inner.body + ")"
 	if inner.list {
 		through += ".flatten()"
@@ -581,7 +596,7 @@ func (w *walker) collectStored(v string, i int, place []string) found {
 		return found{conditions: []string{there}, body: v + through, list: true}
 	}
 	c := fmt.Sprintf("c%d", i)
-	body := w.emitter.overKeys(v, s.Kind, i) + ".map(" + c + ", " + c + through + ").flatten()"
+	body := w.emitter.overEntries(v, s.Kind, i) + ".map(" + c + ", " + c + through + ").flatten()"
 	return found{conditions: []string{there}, body: body, list: true}
 }
 
@@ -616,24 +631,16 @@ func (e *emitter) existsWhere(t *feature.Target, v string, i int, name string, w
 		return joinAnd(isMap(v), hasField(v, s.Name), e.existsWhere(t, memberOf(v, s.Name), i+1, name, where))
 	}
 	x := fmt.Sprintf("%s%d", name, i)
-	return joinAnd(e.canIterate(v, s.Kind), e.anyItem(v, s.Kind, i, ".exists("+x+", "+e.existsWhere(t, itemOf(v, s.Kind, x), i+1, name, where)+")"))
+	return joinAnd(e.canIterate(v, s.Kind), e.anyItem(v, s.Kind, i, ".exists("+x+", "+e.existsWhere(t, e.itemOf(v, s.Kind, x), i+1, name, where)+")"))
 }
 
-// anyItem asks whether something holds for an item of a list or map; see [itemOf].
+// anyItem asks whether something holds for an item of a list or map; see [emitter.itemOf].
 func (e *emitter) anyItem(v string, k feature.StepKind, i int, through string) string {
 	if !e.pieces {
-		return rangeOf(v, k) + through
+		return e.valuesOf(v, k) + through
 	}
 	c := fmt.Sprintf("c%d", i)
 	return e.overItems(v, k, i) + ".exists(" + c + ", " + c + through + ")"
-}
-
-// rangeOf is the range of a loop in one go; see [itemOf].
-func rangeOf(v string, k feature.StepKind) string {
-	if isVariable(v) {
-		return loopRange(v, k)
-	}
-	return valuesOf(v, k)
 }
 
 // isScalar reports whether values of a schema are strings, numbers or booleans.
