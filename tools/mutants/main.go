@@ -41,7 +41,7 @@ func tryFaults(ctx context.Context, r *runner, pattern string) error {
 // allFaults is the table, in the order of the numbers.
 func allFaults() []fault {
 	var out []fault
-	for _, part := range [][]fault{schemaFaults, translateFaults, proofFaults, logicFaults, regularFaults, ruleFaults, upstreamFaults, compatFaults, reportFaults, applyFaults, resolveFaults} {
+	for _, part := range [][]fault{schemaFaults, translateFaults, proofFaults, logicFaults, regularFaults, ruleFaults, upstreamFaults, compatFaults, reportFaults, applyFaults, resolveFaults, policyFaults} {
 		out = append(out, part...)
 	}
 	for i := range out {

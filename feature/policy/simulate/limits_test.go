@@ -231,6 +231,21 @@ func TestObjectsThatUseNothingPassWhateverTheirSize(t *testing.T) {
 	}
 }
 
+// TestAUseAmongTooManyItemsIsRefused: with more items than an expression goes through, one use is enough.
+func TestAUseAmongTooManyItemsIsRefused(t *testing.T) {
+	t.Parallel()
+	_, s := compile(t, model(t, componentYAML, `[{gate: TaskTimeout, parts: [{field: "spec.tasks[*].timeout"}]}]`), policy.Options{})
+	tasks := make([]any, 20_001)
+	for i := range tasks {
+		tasks[i] = map[string]any{"name": fmt.Sprintf("a-task-%d", i)}
+	}
+	tasks[20_000] = map[string]any{"name": "last", "timeout": "1h"}
+	res := run(t, s, &simulate.Request{Settings: map[string]string{}, Object: map[string]any{"metadata": map[string]any{"name": "x"}, "spec": map[string]any{"tasks": tasks}}})
+	if res.Allowed() || !strings.Contains(res.Refused[0].Message, "too many to tell which") || res.Refused[0].Failed {
+		t.Errorf("%+v", res.Refused)
+	}
+}
+
 // TestPartsOfShortListsStayInPolicies draws bounds from below to beyond the number of items in the samples that expressions are measured
 // with. A list may have as many items as its bound, and policies refuse or drop all of them.
 func TestPartsOfShortListsStayInPolicies(t *testing.T) {

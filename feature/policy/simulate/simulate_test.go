@@ -424,33 +424,57 @@ func TestStoredItemsWithTheSameIdentity(t *testing.T) {
 	}
 }
 
-// TestValuesOfTheKeyOfAList: an item with the value is another item, so it is in use where the same item is stored, such as a port of protocol
-// SCTP. The evaluator says the same as the policies.
-func TestValuesOfTheKeyOfAList(t *testing.T) {
-	t.Parallel()
-	m := model(t, componentYAML, `[{gate: OddNames, parts: [{field: "spec.tasks[*].name", values: [odd]}]}]`)
+// update is one that is allowed, or not, whatever the settings.
+type update struct {
+	old, object string // an empty old is a creation
+	allowed     bool
+}
+
+// judge has updates judged by the policies of a model and by its evaluator.
+func judge(t *testing.T, m *feature.Model, updates ...update) {
+	t.Helper()
 	_, s := compile(t, m, policy.Options{})
 	evaluator := m.Resolve(nil, feature.Runtime{}).Compile()
-	old := read(t, `{spec: {tasks: [{name: a}, {name: odd}]}}`)
-	for _, tt := range []struct {
-		old     map[string]any
-		object  string
-		allowed bool
-	}{
-		{nil, `{spec: {tasks: [{name: a}]}}`, true},
-		{nil, `{spec: {tasks: [{name: odd}]}}`, false},
-		{old, `{spec: {tasks: [{name: odd, timeout: x}, {name: a}]}}`, true},
-		{old, `{spec: {tasks: [{name: a}]}}`, true},
-		{read(t, `{spec: {tasks: [{name: a}]}}`), `{spec: {tasks: [{name: odd}]}}`, false},
-	} {
-		r := &simulate.Request{Settings: map[string]string{}, Old: tt.old, Object: read(t, tt.object)}
-		if got := run(t, s, r); got.Allowed() != tt.allowed {
-			t.Errorf("%v to %s: %v", tt.old, tt.object, got.Refused)
+	for _, u := range updates {
+		r := &simulate.Request{Settings: map[string]string{}, Object: read(t, u.object)}
+		if u.old != "" {
+			r.Old = read(t, u.old)
 		}
-		if d := evaluator.Evaluate(&feature.Request{Group: r.Group, Version: r.Version, Resource: r.Resource, Old: r.Old, Object: r.Object}); (len(d.Rejected.List) == 0) != tt.allowed {
-			t.Errorf("%v to %s: the evaluator says %v", tt.old, tt.object, d.Rejected.List)
+		if got := run(t, s, r); got.Allowed() != u.allowed {
+			t.Errorf("%s to %s: %v", u.old, u.object, got.Refused)
+		}
+		if d := evaluator.Evaluate(&feature.Request{Group: r.Group, Version: r.Version, Resource: r.Resource, Old: r.Old, Object: r.Object}); (len(d.Rejected.List) == 0) != u.allowed {
+			t.Errorf("%s to %s: the evaluator says %v", u.old, u.object, d.Rejected.List)
 		}
 	}
+}
+
+// TestValuesOfTheKeyOfAList: an item with the value is another item, so it is in use where the same item is stored, such as a port of protocol
+// SCTP.
+func TestValuesOfTheKeyOfAList(t *testing.T) {
+	t.Parallel()
+	const old = `{spec: {tasks: [{name: a}, {name: odd}]}}`
+	judge(t, model(t, componentYAML, `[{gate: OddNames, parts: [{field: "spec.tasks[*].name", values: [odd]}]}]`),
+		update{"", `{spec: {tasks: [{name: a}]}}`, true},
+		update{"", `{spec: {tasks: [{name: odd}]}}`, false},
+		update{old, `{spec: {tasks: [{name: odd, timeout: x}, {name: a}]}}`, true},
+		update{old, `{spec: {tasks: [{name: a}]}}`, true},
+		update{`{spec: {tasks: [{name: a}]}}`, `{spec: {tasks: [{name: odd}]}}`, false},
+	)
+}
+
+// TestAStoredValueLetsNoOtherPass: of several gated values the stored one alone stays allowed, and so does an unchanged field of a feature with
+// the ratchet Unchanged.
+func TestAStoredValueLetsNoOtherPass(t *testing.T) {
+	t.Parallel()
+	judge(t, model(t, componentYAML, `[{gate: Onward, parts: [{field: spec.onError, values: [Continue, Retry]}]}, {gate: Hints, ratchet: Unchanged, parts: [{field: "spec.env[*].hint"}]}]`),
+		update{`{spec: {onError: Retry}}`, `{spec: {onError: Retry, tasksTimeout: x}}`, true},
+		update{`{spec: {onError: Retry}}`, `{spec: {onError: Continue}}`, false},
+		update{`{spec: {onError: Stop}}`, `{spec: {onError: Retry}}`, false},
+		update{`{spec: {env: {a: {hint: x}}}}`, `{spec: {env: {a: {hint: x}, b: {}}}}`, true},
+		update{`{spec: {env: {a: {hint: x}}}}`, `{spec: {env: {a: {hint: y}}}}`, false},
+		update{`{spec: {env: {a: {hint: x}}}}`, `{spec: {env: {b: {hint: x}}}}`, false},
+	)
 }
 
 func TestWholeVersion(t *testing.T) {

@@ -1,0 +1,52 @@
+package main
+
+// policyFaults are faults in the admission policies of features: what they enforce, and what they are estimated to cost.
+var policyFaults = []fault{
+	{
+		in: "feature/policy.(*emitter).entryOf", find: `return x + "[0]", x + "[1]"`, put: `return x + "[1]", x + "[1]"`,
+		broken: "entries of maps are told by their values",
+	},
+	{
+		in: "feature/policy.(*emitter).canIterate", find: "e.pieces && isVariable(v)", put: "e.pieces",
+		broken: "a value of another form than the schema's is an error",
+	},
+	{
+		in: "feature/policy.(*walker).isNewUse", without: "if w.exact { all = append(all, old+\" == \"+v) }",
+		broken: "a stored value lets any other value pass",
+	},
+	{in: "feature/policy.(*walker).withIdentity", find: "i >= w.open", put: "i > 0", broken: "items of different keys are the same stored use"},
+	{in: "feature/policy.(*walker).allStoredTest", find: "if !w.index {", put: "if true {", broken: "two stored items of one key make each update an error"},
+	{
+		in: "feature/policy.(*tree).closedUse", find: `way = joinAnd(way, closed[u.feature.Spec.Gate])`, put: `way = joinAnd(way, "false")`,
+		broken: "the match condition lets closed fields pass",
+	},
+	{
+		in: "feature/policy.(*gates).levelOpens", find: "rank == 0 || rank == 1 && g.lifted", put: "rank == 0",
+		broken: "beta features stay closed for resources whose level is lifted",
+	},
+	{
+		in: "feature/policy.(*gates).onAndOffTests", find: "off = g.closedWords(off)", put: "off = falseWords",
+		broken: "allowed does not close a feature",
+	},
+	{
+		in: "feature/policy.(*compiler).hasNothingToSay", find: "q == nil || holds(q.text)", put: "q == nil",
+		broken: "simulate leaves out policies that refuse the object",
+	},
+	{
+		in: "feature/policy.(*formWriter).addExpression", without: "if quote != 0 && w.names[word] { fmt.Fprintf(&w.out, \",%d\", len(word)) }",
+		broken: "longer names cost what shorter ones do",
+	},
+	{
+		in: "feature/policy.(*meter).formOf", find: "range m.states", put: "range m.states[:0]",
+		broken: "an expression costs the same with any objects",
+	},
+	{in: "feature/policy.fitsWith", find: "twice <= maxPolicyCost", put: "twice <= 10*maxPolicyCost", broken: "more features share a policy than the API server pays for"},
+	{
+		in: "feature/policy.(*meter).costOfVariable", find: "if m.objects[name] {", put: "if false {",
+		broken: "a variable costs the same with any objects",
+	},
+	{
+		in: "feature/policy.(*walker).withinCostLimit", find: `may + " ? " + otherwise`, put: `"false ? " + otherwise`,
+		broken: "an object with too many items may use a closed part",
+	},
+}
