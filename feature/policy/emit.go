@@ -86,11 +86,13 @@ func (c *compiler) draftGroup(g *group) *draft {
 		}
 		d.limits = append(d.limits, limit)
 		tellings[i] = d.tellingOf(c, gs, u, i)
-		if g.kind != drops && d.isOnePlace(u) {
+		if g.kind != drops && d.isOnePlace(u) && !u.shape.apart { // a variable of its own has the stored uses of a feature
 			alike := tellings[i]
 			_, none := d.placesOf(u.withField(fieldStandIn), i)
-			alike.well = d.wellOf(gs, u, none, false)
-			families[i] = d.addAlike(u, alike)
+			// One variable serves the verdict, which asks the authorizer, and the message, which cannot.
+			if alike.well = d.wellOf(gs, u, none, false); alike.well == d.wellOf(gs, u, none, true) {
+				families[i] = d.addAlike(u, alike)
+			}
 		}
 	}
 	d.pairs = d.longest > longestMessage && g.kind != drops

@@ -40,6 +40,14 @@ var policyFaults = []fault{
 		in: "feature/policy.(*meter).formOf", find: "range m.states", put: "range m.states[:0]",
 		broken: "an expression costs the same with any objects",
 	},
+	{
+		in: "feature/policy.(*compiler).draftGroup", without: "!u.shape.apart",
+		broken: "a stored use of a feature with the ratchet InObject does not count where fields are alike",
+	},
+	{
+		in: "feature/policy.(*compiler).draftGroup", find: "alike.well == d.wellOf(gs, u, none, true)", put: "true",
+		broken: "who may use a feature is refused where its fields are alike",
+	},
 	{in: "feature/policy.fitsWith", find: "twice <= maxPolicyCost", put: "twice <= 10*maxPolicyCost", broken: "more features share a policy than the API server pays for"},
 	{
 		in: "feature/policy.(*meter).costOfVariable", find: "if m.objects[name] {", put: "if false {",

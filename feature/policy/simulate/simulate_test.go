@@ -477,6 +477,35 @@ func TestAStoredValueLetsNoOtherPass(t *testing.T) {
 	)
 }
 
+// TestAStoredUseAnywhereLetsMorePass: with the ratchet InObject, also of features whose fields are alike.
+func TestAStoredUseAnywhereLetsMorePass(t *testing.T) {
+	t.Parallel()
+	judge(t, model(t, componentYAML, `
+- {gate: Timeouts, ratchet: InObject, parts: [{field: spec.tasksTimeout}, {field: "spec.tasks[*].timeout"}]}
+- {gate: Errors, ratchet: InObject, parts: [{field: spec.onError}]}
+`),
+		update{"", `{spec: {tasksTimeout: x}}`, false},
+		update{`{spec: {tasksTimeout: x}}`, `{spec: {tasksTimeout: x, words: [a]}}`, true},
+		update{`{spec: {tasksTimeout: x}}`, `{spec: {tasksTimeout: y, tasks: [{name: a, timeout: z}]}}`, true},
+		update{`{spec: {tasks: [{name: a, timeout: z}]}}`, `{spec: {tasksTimeout: y}}`, true},
+		update{`{spec: {tasksTimeout: x}}`, `{spec: {tasksTimeout: x, onError: Stop}}`, false},
+		update{`{spec: {onError: Stop}}`, `{spec: {onError: Retry}}`, true},
+	)
+}
+
+// TestWhoMayUseAFeatureMayUseAllItsFields: also if they are alike.
+func TestWhoMayUseAFeatureMayUseAllItsFields(t *testing.T) {
+	t.Parallel()
+	m := model(t, componentYAML+"  optIn: {rbac: true}\n", `[{gate: Onward, parts: [{field: spec.tasksTimeout}, {field: spec.onError}]}]`)
+	_, s := compile(t, m, policy.Options{})
+	for _, may := range []bool{false, true} {
+		r := &simulate.Request{Settings: map[string]string{}, Object: read(t, `{spec: {tasksTimeout: x, onError: Stop}}`), MayUse: func(string) bool { return may }}
+		if got := run(t, s, r); got.Allowed() != may {
+			t.Errorf("a user who may use it, %t: %v", may, got.Refused)
+		}
+	}
+}
+
 func TestWholeVersion(t *testing.T) {
 	t.Parallel()
 	m := model(t, componentYAML, `
