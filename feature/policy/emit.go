@@ -86,7 +86,7 @@ func (c *compiler) draftGroup(g *group) *draft {
 		}
 		d.limits = append(d.limits, limit)
 		tellings[i] = d.tellingOf(c, gs, u, i)
-		if g.kind != drops && d.isOnePlace(u) && !u.shape.apart { // a variable of its own has the stored uses of a feature
+		if g.kind != drops && d.isOnePlace(u) && !u.shape.apart { // with the ratchet InObject each feature has a variable of its own
 			alike := tellings[i]
 			_, none := d.placesOf(u.withField(fieldStandIn), i)
 			// One variable serves the verdict, which asks the authorizer, and the message, which cannot.
@@ -200,7 +200,7 @@ func (d *draft) placesOf(u *unit, i int) (uses, none string) {
 	if len(all) == 1 {
 		return all[0], not[0]
 	}
-	// Of a list that is too long each says the same.
+	// If a list is too long, all texts are the same.
 	return d.addVariable("b"+name+"_", nonEmptyTexts(all)+".distinct().join(', ')"), "(" + joinAnd(not...) + ")"
 }
 

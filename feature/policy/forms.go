@@ -1,7 +1,7 @@
 package policy
 
 // Which expressions cost the same? Those that differ in names of the same length only, with objects that differ in the same names. For
-// example, has(object.spec.tasks) and has(object.spec.steps): of the expressions about Tekton's features, six in ten have the form of another.
+// example, has(object.spec.tasks) and has(object.spec.steps). About half of the expressions for Tekton's features have the form of another.
 
 import (
 	"cmp"
@@ -10,7 +10,7 @@ import (
 	"strings"
 )
 
-// fieldNames are the names of the fields, gates and keys of all features. What else stands in expressions counts as it is written.
+// fieldNames are the names of the fields, gates and keys of all features. All other text of an expression is part of its form.
 func (c *compiler) fieldNames() map[string]bool {
 	names := map[string]bool{}
 	for _, f := range c.model.Features() {

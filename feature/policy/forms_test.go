@@ -2,8 +2,8 @@ package policy
 
 import "testing"
 
-// measured returns a meter of expressions over things with one gated field.
-func measured(t *testing.T, parts string, vars ...variable) *meter {
+// newPartsMeter returns a meter for a policy of some parts, with variables.
+func newPartsMeter(t *testing.T, parts string, vars ...variable) *meter {
 	t.Helper()
 	m, _ := prefiltered(t, parts)
 	c, err := newCompiler(m, Options{})
@@ -21,7 +21,7 @@ func measured(t *testing.T, parts string, vars ...variable) *meter {
 func TestFormsTellWhatCostsTheSame(t *testing.T) {
 	const text = `variables.v != '' ? 'spec.tasks' : object.spec.tasks[0].when`
 	form := func(parts, expression, value string) string {
-		return measured(t, parts, variable{"v", value}).formOf(expression)
+		return newPartsMeter(t, parts, variable{"v", value}).formOf(expression)
 	}
 	const tasks, steps = `[{field: "spec.tasks[*].when"}]`, `[{field: "spec.steps[*].when"}]`
 	want := form(tasks, text, "object.spec.tasks")

@@ -73,7 +73,7 @@ func joinAnd(conditions ...string) string {
 	return strings.Join(conditions, " && ")
 }
 
-// joinNested joins conditions. One that ends with a comma begins a macro, in which those behind it are.
+// joinNested joins conditions with &&. A condition that ends with a comma opens a macro, which contains all conditions behind it.
 func joinNested(conditions ...string) string {
 	var out strings.Builder
 	ends := 0

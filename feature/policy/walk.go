@@ -251,7 +251,7 @@ func (w *walker) findUses() found {
 	return w.walkStep(w.emitter.valueAt(false, t.Path[:start]), start, path, old, nil, nil)
 }
 
-// longSearch is from how many bytes on the search of the stored object is a variable of its own.
+// If the search of the stored object has more than longSearch bytes, it is a variable of its own.
 const longSearch = 600
 
 // walkStep continues from a value, which may have any form. Old is the value at the same place in the stored object, which exists if its
@@ -363,7 +363,7 @@ func isVariable(v string) bool {
 	return strings.HasPrefix(v, variableRef("")) && !strings.ContainsAny(v, "[( ")
 }
 
-// canIterate is the test before a loop. Of a variable there are no pieces if there is nothing to go through.
+// canIterate is the test before a loop; empty for a variable, whose list of pieces is empty if it is neither list nor map.
 func (e *emitter) canIterate(v string, k feature.StepKind) string {
 	if e.pieces && isVariable(v) {
 		return ""
@@ -379,8 +379,8 @@ func (e *emitter) itemOf(v string, k feature.StepKind, x string) string {
 	return x
 }
 
-// overItems goes through the values in a list, a map or what may be either, in lists of [piece] items. Those of a variable are entries, because
-// these are a variable that all its loops share; see [emitter.itemOf].
+// overItems divides the values of a list or a map into lists of [piece] items. A variable has entries instead, which all its loops share; see
+// [emitter.itemOf].
 func (e *emitter) overItems(v string, k feature.StepKind, i int) string {
 	if isVariable(v) {
 		return e.overEntries(v, k, i)
@@ -388,8 +388,8 @@ func (e *emitter) overItems(v string, k feature.StepKind, i int) string {
 	return e.piecesOf(e.valuesOf(v, k), i)
 }
 
-// overEntries goes through a list, or through pairs of keys and values of a map or indices and values of what may be either, in lists of [piece]
-// items. Those of a variable are a variable too, which all parts of the same list share.
+// overEntries divides a list or a map into lists of [piece] items. An item of a map is a pair of key and value. If the schema allows a list and a
+// map, it is a pair of index or key and value. All loops over the same variable share one variable of pieces.
 func (e *emitter) overEntries(v string, k feature.StepKind, i int) string {
 	entries := v
 	if k != feature.Items {
@@ -406,8 +406,8 @@ func (e *emitter) overEntries(v string, k feature.StepKind, i int) string {
 	return variableRef(e.nodes[key])
 }
 
-// longValue is from how many bytes on a value gets a name where it would be written six times, and longPath the same for a path of fields of the
-// object: match conditions look there for each object, and a name costs 4 µs.
+// An expression of more than longValue bytes gets a name where it would be written six times. For a path of fields of the object it is longPath,
+// because match conditions run for each object, and a name costs 4 µs.
 const longValue, longPath = 12, 24
 
 // piecesOf lists pieces of a list.
@@ -542,7 +542,7 @@ func (s *shape) countLoops() int {
 	return n
 }
 
-// mostCompared is how many uses [walker.allStoredTest] looks at, and mostComparisons how often it compares one with a stored use.
+// [walker.allStoredTest] looks at up to mostCompared uses, and makes up to mostComparisons comparisons with stored ones.
 const mostCompared, mostComparisons = 200, 10_000
 
 // allStoredTest reports whether all uses are among the stored ones, without an index, in time that grows with the square of their

@@ -4,7 +4,7 @@ package main
 var policyFaults = []fault{
 	{
 		in: "feature/policy.(*emitter).entryOf", find: `return x + "[0]", x + "[1]"`, put: `return x + "[1]", x + "[1]"`,
-		broken: "entries of maps are told by their values",
+		broken: "messages name entries of maps by their values",
 	},
 	{
 		in: "feature/policy.(*emitter).canIterate", find: "e.pieces && isVariable(v)", put: "e.pieces",
@@ -12,7 +12,7 @@ var policyFaults = []fault{
 	},
 	{
 		in: "feature/policy.(*walker).isNewUse", without: "if w.exact { all = append(all, old+\" == \"+v) }",
-		broken: "a stored value lets any other value pass",
+		broken: "if one gated value is stored, all other values pass",
 	},
 	{in: "feature/policy.(*walker).withIdentity", find: "i >= w.open", put: "i > 0", broken: "items of different keys are the same stored use"},
 	{in: "feature/policy.(*walker).allStoredTest", find: "if !w.index {", put: "if true {", broken: "two stored items of one key make each update an error"},
@@ -34,7 +34,7 @@ var policyFaults = []fault{
 	},
 	{
 		in: "feature/policy.(*formWriter).addExpression", without: "if quote != 0 && w.names[word] { fmt.Fprintf(&w.out, \",%d\", len(word)) }",
-		broken: "longer names cost what shorter ones do",
+		broken: "expressions with longer names count as equally expensive",
 	},
 	{
 		in: "feature/policy.(*meter).formOf", find: "range m.states", put: "range m.states[:0]",
@@ -42,13 +42,13 @@ var policyFaults = []fault{
 	},
 	{
 		in: "feature/policy.(*compiler).draftGroup", without: "!u.shape.apart",
-		broken: "a stored use of a feature with the ratchet InObject does not count where fields are alike",
+		broken: "the ratchet InObject has no effect on fields that share an expression",
 	},
 	{
 		in: "feature/policy.(*compiler).draftGroup", find: "alike.well == d.wellOf(gs, u, none, true)", put: "true",
-		broken: "who may use a feature is refused where its fields are alike",
+		broken: "a policy refuses users who have the right to use a feature, if its fields share an expression",
 	},
-	{in: "feature/policy.fitsWith", find: "twice <= maxPolicyCost", put: "twice <= 10*maxPolicyCost", broken: "more features share a policy than the API server pays for"},
+	{in: "feature/policy.fitsWith", find: "twice <= maxPolicyCost", put: "twice <= 10*maxPolicyCost", broken: "features share a policy that exceeds the API server's cost limit"},
 	{
 		in: "feature/policy.(*meter).costOfVariable", find: "if m.objects[name] {", put: "if false {",
 		broken: "a variable costs the same with any objects",

@@ -424,14 +424,14 @@ func TestStoredItemsWithTheSameIdentity(t *testing.T) {
 	}
 }
 
-// update is one that is allowed, or not, whatever the settings.
+// update is an update without settings, and whether it is allowed.
 type update struct {
 	old, object string // an empty old is a creation
 	allowed     bool
 }
 
-// judge has updates judged by the policies of a model and by its evaluator.
-func judge(t *testing.T, m *feature.Model, updates ...update) {
+// judgeUpdates compares what the policies of a model and its evaluator say of updates with what is right.
+func judgeUpdates(t *testing.T, m *feature.Model, updates ...update) {
 	t.Helper()
 	_, s := compile(t, m, policy.Options{})
 	evaluator := m.Resolve(nil, feature.Runtime{}).Compile()
@@ -454,7 +454,7 @@ func judge(t *testing.T, m *feature.Model, updates ...update) {
 func TestValuesOfTheKeyOfAList(t *testing.T) {
 	t.Parallel()
 	const old = `{spec: {tasks: [{name: a}, {name: odd}]}}`
-	judge(t, model(t, componentYAML, `[{gate: OddNames, parts: [{field: "spec.tasks[*].name", values: [odd]}]}]`),
+	judgeUpdates(t, model(t, componentYAML, `[{gate: OddNames, parts: [{field: "spec.tasks[*].name", values: [odd]}]}]`),
 		update{"", `{spec: {tasks: [{name: a}]}}`, true},
 		update{"", `{spec: {tasks: [{name: odd}]}}`, false},
 		update{old, `{spec: {tasks: [{name: odd, timeout: x}, {name: a}]}}`, true},
@@ -467,7 +467,7 @@ func TestValuesOfTheKeyOfAList(t *testing.T) {
 // the ratchet Unchanged.
 func TestAStoredValueLetsNoOtherPass(t *testing.T) {
 	t.Parallel()
-	judge(t, model(t, componentYAML, `[{gate: Onward, parts: [{field: spec.onError, values: [Continue, Retry]}]}, {gate: Hints, ratchet: Unchanged, parts: [{field: "spec.env[*].hint"}]}]`),
+	judgeUpdates(t, model(t, componentYAML, `[{gate: Onward, parts: [{field: spec.onError, values: [Continue, Retry]}]}, {gate: Hints, ratchet: Unchanged, parts: [{field: "spec.env[*].hint"}]}]`),
 		update{`{spec: {onError: Retry}}`, `{spec: {onError: Retry, tasksTimeout: x}}`, true},
 		update{`{spec: {onError: Retry}}`, `{spec: {onError: Continue}}`, false},
 		update{`{spec: {onError: Stop}}`, `{spec: {onError: Retry}}`, false},
@@ -480,7 +480,7 @@ func TestAStoredValueLetsNoOtherPass(t *testing.T) {
 // TestAStoredUseAnywhereLetsMorePass: with the ratchet InObject, also of features whose fields are alike.
 func TestAStoredUseAnywhereLetsMorePass(t *testing.T) {
 	t.Parallel()
-	judge(t, model(t, componentYAML, `
+	judgeUpdates(t, model(t, componentYAML, `
 - {gate: Timeouts, ratchet: InObject, parts: [{field: spec.tasksTimeout}, {field: "spec.tasks[*].timeout"}]}
 - {gate: Errors, ratchet: InObject, parts: [{field: spec.onError}]}
 `),
@@ -493,15 +493,15 @@ func TestAStoredUseAnywhereLetsMorePass(t *testing.T) {
 	)
 }
 
-// TestWhoMayUseAFeatureMayUseAllItsFields: also if they are alike.
-func TestWhoMayUseAFeatureMayUseAllItsFields(t *testing.T) {
+// TestTheRightToUseAFeatureCoversAllItsFields: also fields that share an expression.
+func TestTheRightToUseAFeatureCoversAllItsFields(t *testing.T) {
 	t.Parallel()
 	m := model(t, componentYAML+"  optIn: {rbac: true}\n", `[{gate: Onward, parts: [{field: spec.tasksTimeout}, {field: spec.onError}]}]`)
 	_, s := compile(t, m, policy.Options{})
 	for _, may := range []bool{false, true} {
 		r := &simulate.Request{Settings: map[string]string{}, Object: read(t, `{spec: {tasksTimeout: x, onError: Stop}}`), MayUse: func(string) bool { return may }}
 		if got := run(t, s, r); got.Allowed() != may {
-			t.Errorf("a user who may use it, %t: %v", may, got.Refused)
+			t.Errorf("the user has the right: %t; refusals: %v", may, got.Refused)
 		}
 	}
 }
