@@ -211,7 +211,7 @@ func (a *Applier) Adopt(ctx context.Context, d *Adoption) error {
 	if len(d.Objects) == 0 && (!v.Incomplete || len(d.Unlisted) > 0) {
 		return nil
 	}
-	ctx, unlock, err := a.lockPlanned(ctx, &v, a.acquireLock)
+	a, unlock, err := a.lockPlanned(ctx, &v, a.acquireLock)
 	defer unlock()
 	if apierrors.IsNotFound(err) {
 		return fmt.Errorf("namespace %[2]s does not exist, and the inventory of app %[1]s belongs there: create it first", v.App, v.Namespace)
@@ -219,6 +219,8 @@ func (a *Applier) Adopt(ctx context.Context, d *Adoption) error {
 	if err != nil {
 		return err
 	}
+	ctx, stop := a.untilLost(ctx)
+	defer stop()
 	if v.resourceVersion == "" {
 		v.State, v.Started = Applying, timestampOf(a.opts.Now()) // nobody knows whether the last apply was complete
 	}

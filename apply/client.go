@@ -39,6 +39,8 @@ type client struct {
 	writes *atomic.Int64
 	// busy bounds the time for which a request is repeated if the server asks to come back later.
 	busy time.Duration
+	// held is the lock without which the client refuses to write; nil for a client that needs none.
+	held *lock
 }
 
 // newClient connects with a copy of the configuration. The client limits the number of requests under way, not their rate. A rate
@@ -131,10 +133,8 @@ func (c *client) sendOnce(ctx context.Context, r request) ([]byte, error) {
 		req.SetHeader("Content-Type", contentType).Body(r.body)
 	}
 	changes := r.verb != http.MethodGet && r.query.Get("dryRun") == "" && !r.apart
-	if changes {
-		if err := refuseWithoutLock(ctx); err != nil {
-			return nil, err
-		}
+	if changes && c.held != nil && !c.held.isCertainlyHeld() {
+		return nil, fmt.Errorf("app %s: %w", c.held.app, errLost)
 	}
 	res := req.Do(ctx)
 	if r.status != nil {

@@ -346,7 +346,7 @@ func (h *hunt) do(o order, s *strike) error {
 
 func (h *hunt) carryOut(ctx context.Context, a *Applier, o order) error {
 	for {
-		ctx, unlock, err := a.Resume(ctx, h.home(), o.app)
+		a, unlock, err := a.Resume(ctx, h.home(), o.app)
 		switch {
 		case err != nil:
 		case o.deletes:

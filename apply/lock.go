@@ -92,9 +92,9 @@ type lock struct {
 	mu      sync.Mutex
 	lease   coordinationv1.Lease // as last written
 	renewed time.Time            // when the last renewal that succeeded was sent
+	lost    error                // why it is lost; nil while it is not
+	users   []context.CancelCauseFunc
 }
-
-type lockKey struct{}
 
 // isCertainlyHeld reports whether this run certainly holds the lock. It becomes false when two thirds of the duration are over, a third
 // before others may take the lock over. That leaves time for a request that was just sent. valid compares the wall clock as well,
@@ -106,70 +106,95 @@ func (l *lock) isCertainlyHeld() bool {
 	return time.Since(l.renewed) < most && leaseClock().Round(0).Sub(l.renewed.Round(0)) < most
 }
 
-// refuseWithoutLock refuses a write of a run that has lost its lock. It never refuses a run without a lock.
-func refuseWithoutLock(ctx context.Context) error {
-	if l, ok := ctx.Value(lockKey{}).(*lock); ok && !l.isCertainlyHeld() {
-		return fmt.Errorf("app %s: %w", l.app, errLost)
+// markLost ends the work of all who use the lock.
+func (l *lock) markLost(err error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.lost = fmt.Errorf("app %s: %w", l.app, err)
+	for _, end := range l.users {
+		end(l.lost)
 	}
-	return nil
 }
 
-// acquireLock gets the lock of an app, unless the context already has it. It waits for Options.LockTimeout at most. The returned context
-// ends when the lock is lost. The caller must always call unlock. The error may be a [*LockedError].
-func (a *Applier) acquireLock(ctx context.Context, v *Inventory) (locked context.Context, unlock func(), err error) {
-	if held, ok := ctx.Value(lockKey{}).(*lock); ok && held.app == v.ownerMark() {
-		return ctx, func() {}, nil
+// untilLost returns a context that ends when the applier's lock is lost, if it has one. The caller must always call stop.
+func (a *Applier) untilLost(ctx context.Context) (during context.Context, stop func()) {
+	l := a.client.held
+	if l == nil {
+		return ctx, func() {}
+	}
+	during, cancel := context.WithCancelCause(ctx)
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.users = append(l.users, cancel)
+	if l.lost != nil {
+		cancel(l.lost)
+	}
+	return during, func() { cancel(nil) }
+}
+
+// withLock returns an applier that writes only while it holds the lock.
+func (a *Applier) withLock(l *lock) *Applier {
+	locked, c := *a, *a.client
+	c.held = l
+	locked.client = &c
+	return &locked
+}
+
+// acquireLock gets the lock of an app, unless the applier already has it. It waits for Options.LockTimeout at most. The returned applier
+// refuses writes when the lock is lost. The caller must always call unlock. The error may be a [*LockedError].
+func (a *Applier) acquireLock(ctx context.Context, v *Inventory) (locked *Applier, unlock func(), err error) {
+	if held := a.client.held; held != nil && held.app == v.ownerMark() {
+		return a, func() {}, nil
 	}
 	l := &lock{
-		client: a.client, locks: a.opts.Locks, events: &a.events, app: v.ownerMark(),
+		client: a.client, locks: a.opts.Locks, events: a.events, app: v.ownerMark(),
 		list: listPath("coordination.k8s.io", "v1", "leases", v.Namespace), identity: cmp.Or(a.opts.Holder, whoami()) + " (" + rand.Text()[:8] + ")",
 	}
 	l.path = l.list + "/" + InventoryName(v.App)
 	l.lease.APIVersion, l.lease.Kind = "coordination.k8s.io/v1", "Lease"
 	l.lease.Namespace, l.lease.Name = v.Namespace, InventoryName(v.App)
 	if err := l.acquireWithin(ctx, a.opts.LockTimeout); err != nil {
-		return ctx, func() {}, err
+		return a, func() {}, err
 	}
-	parent := context.WithValue(ctx, lockKey{}, l)
-	locked, cancel := context.WithCancelCause(parent)
+	renewing, cancel := context.WithCancel(ctx)
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
-		l.renewUntilDone(locked, cancel)
+		l.renewUntilDone(renewing)
 	}()
-	return locked, func() {
-		cancel(nil)
+	return a.withLock(l), func() {
+		cancel()
 		<-done
 		l.releaseLease(ctx)
 	}, nil
 }
 
-// Resume gets the lock of an app whose last run is not complete. Make the plan with the returned context: then nobody changes the
-// app between the plan and its end; see [ErrChanged]. Resume does nothing if the last run is complete or there was none: then
-// [Applier.Apply] and [Applier.Delete] get the lock themselves. The context ends when the lock is lost. The caller must always call
-// unlock.
-func (a *Applier) Resume(ctx context.Context, namespace, app string) (locked context.Context, unlock func(), err error) {
+// Resume gets the lock of an app whose last run is not complete. Make and carry out the plan with the returned applier, which holds the
+// lock: then nobody changes the app between the plan and its end; see [ErrChanged]. If the last run is complete or there was none,
+// Resume returns the same applier: then [Applier.Apply] and [Applier.Delete] get the lock themselves. When the lock is lost, they stop
+// with an error. The caller must always call unlock, after which the returned applier refuses to write.
+func (a *Applier) Resume(ctx context.Context, namespace, app string) (locked *Applier, unlock func(), err error) {
 	v, err := a.client.loadInventory(ctx, cmp.Or(namespace, a.opts.Namespace), app)
 	if err != nil || !v.wasInterrupted() {
-		return ctx, func() {}, err
+		return a, func() {}, err
 	}
 	return a.lockExisting(ctx, v)
 }
 
 // lockExisting gets the lock of an app that has an inventory. If the namespace is being deleted, there is no lock: the server
 // refuses new objects there, from everybody.
-func (a *Applier) lockExisting(ctx context.Context, v *Inventory) (locked context.Context, unlock func(), err error) {
+func (a *Applier) lockExisting(ctx context.Context, v *Inventory) (locked *Applier, unlock func(), err error) {
 	if locked, unlock, err = a.acquireLock(ctx, v); apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause) {
-		return ctx, func() {}, nil
+		return a, func() {}, nil
 	}
 	return locked, unlock, err
 }
 
 // lockPlanned gets a lock, by get, for a plan that was made from an inventory. If another run was not complete at that time, and
 // the lock was not held yet, the plan may be out of date.
-func (a *Applier) lockPlanned(ctx context.Context, v *Inventory, get func(context.Context, *Inventory) (context.Context, func(), error)) (locked context.Context, unlock func(), err error) {
+func (a *Applier) lockPlanned(ctx context.Context, v *Inventory, get func(context.Context, *Inventory) (*Applier, func(), error)) (locked *Applier, unlock func(), err error) {
 	locked, unlock, err = get(ctx, v)
-	if err == nil && locked != ctx && v.wasInterrupted() {
+	if err == nil && locked != a && v.wasInterrupted() {
 		err = fmt.Errorf("app %s: %w", v.ownerMark(), ErrChanged)
 	}
 	return locked, unlock, err
@@ -297,8 +322,8 @@ func (l *lock) writeLease(ctx context.Context, verb, path string) error {
 	return nil
 }
 
-// renewUntilDone renews the lock until ctx ends. If the lock is lost, it ends the lock's context.
-func (l *lock) renewUntilDone(ctx context.Context, lose context.CancelCauseFunc) {
+// renewUntilDone renews the lock until ctx ends or the lock is lost.
+func (l *lock) renewUntilDone(ctx context.Context) {
 	for {
 		if err := cluster.Sleep(ctx, l.locks.lockLength()/6); err != nil {
 			return
@@ -313,13 +338,13 @@ func (l *lock) renewUntilDone(ctx context.Context, lose context.CancelCauseFunc)
 		case ctx.Err() != nil:
 			return
 		case errors.Is(err, errLost):
-			lose(fmt.Errorf("app %s: %w", l.app, err))
+			l.markLost(err)
 			return
 		case !l.isCertainlyHeld():
 			if err == nil {
 				err = errLate
 			}
-			lose(fmt.Errorf("app %s: %w: it cannot be renewed: %w", l.app, errLost, err))
+			l.markLost(fmt.Errorf("%w: it cannot be renewed: %w", errLost, err))
 			return
 		}
 	}
@@ -361,8 +386,11 @@ func (l *lock) renewLease(ctx context.Context) error {
 	return l.writeLease(ctx, http.MethodPut, l.path)
 }
 
-// releaseLease deletes the Lease if this run still holds it. If that fails, the Lease expires.
+// releaseLease deletes the Lease if this run still holds it, after which the lock is held no more. If that fails, the Lease expires.
 func (l *lock) releaseLease(ctx context.Context) {
+	l.mu.Lock()
+	l.renewed = time.Time{}
+	l.mu.Unlock()
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), l.locks.lockLength()/3)
 	defer cancel()
 	o := metav1.DeleteOptions{Preconditions: &metav1.Preconditions{ResourceVersion: &l.lease.ResourceVersion}}

@@ -56,8 +56,8 @@ func TestE2EALockIsRenewedTakenOverAndFenced(t *testing.T) {
 	if now := lease(); now == before {
 		t.Error("it was not renewed")
 	}
-	if err := refuseWithoutLock(held); err != nil || held.Err() != nil {
-		t.Errorf("the holder lost it: %v", err)
+	if held.client.held.lost != nil || !held.client.held.isCertainlyHeld() {
+		t.Errorf("the holder lost it: %v", held.client.held.lost)
 	}
 	unlock()
 	if _, err := kube.CoordinationV1().Leases(ns.Name).Get(t.Context(), InventoryName("x"), metav1.GetOptions{}); err == nil {
@@ -65,26 +65,24 @@ func TestE2EALockIsRenewedTakenOverAndFenced(t *testing.T) {
 	}
 	// A holder that does not renew, for it is stopped or cut off, loses the right to write before anybody gets the lock.
 	stopped := &lock{
-		client: first.client, locks: &Locks{duration: time.Second, process: "another machine"}, events: &first.events, app: v.ownerMark(), identity: "stopped",
+		client: first.client, locks: &Locks{duration: time.Second, process: "another machine"}, events: first.events, app: v.ownerMark(), identity: "stopped",
 		list: listPath("coordination.k8s.io", "v1", "leases", ns.Name), path: listPath("coordination.k8s.io", "v1", "leases", ns.Name) + "/" + InventoryName("x"),
 	}
 	stopped.lease.APIVersion, stopped.lease.Kind, stopped.lease.Name = "coordination.k8s.io/v1", "Lease", InventoryName("x")
 	if err := stopped.acquireWithin(t.Context(), 0); err != nil {
 		t.Fatal(err)
 	}
-	their := context.WithValue(t.Context(), lockKey{}, stopped)
-	if err := refuseWithoutLock(their); err != nil {
-		t.Error(err)
+	if !stopped.isCertainlyHeld() {
+		t.Error("it is not held")
 	}
 	third := applier("third", time.Second, time.Minute)
-	mine, unlock, err := third.acquireLock(t.Context(), v)
+	third, unlock, err = third.acquireLock(t.Context(), v)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := refuseWithoutLock(their); !errors.Is(err, errLost) {
-		t.Errorf("the one that was stopped may still write: %v", err)
-	}
-	if _, err := first.client.applyPatch(their, listPath("", "v1", "configmaps", ns.Name)+"/x", []byte(`{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"x"}}`), false, false); !errors.Is(err, errLost) {
+	mine, stop := third.untilLost(t.Context())
+	defer stop()
+	if _, err := first.withLock(stopped).client.applyPatch(t.Context(), listPath("", "v1", "configmaps", ns.Name)+"/x", []byte(`{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"x"}}`), false, false); !errors.Is(err, errLost) {
 		t.Errorf("it wrote: %v", err)
 	}
 	if err := stopped.renewLease(t.Context()); !errors.Is(err, errLost) {

@@ -43,9 +43,11 @@ func TestALockThatIsNotRenewedIsLostForAReason(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
+				during, stop := locked.untilLost(t.Context())
+				defer stop()
 				refuses.Store(true)
-				<-locked.Done()
-				if err := context.Cause(locked); !errors.Is(err, errLost) || strings.Contains(err.Error(), "%!") || !strings.Contains(err.Error(), "cannot be renewed: ") {
+				<-during.Done()
+				if err := context.Cause(during); !errors.Is(err, errLost) || strings.Contains(err.Error(), "%!") || !strings.Contains(err.Error(), "cannot be renewed: ") {
 					t.Errorf("error %v", err)
 				}
 			})

@@ -48,7 +48,7 @@ type Applier struct {
 	client *client
 	mapper *mapper
 	opts   Options
-	events events
+	events *events
 	// reminder is the pause before the applier reports a wait again.
 	reminder time.Duration
 	// settled is the time after which the API server's refusal of a CRD's names is about the names of now.
@@ -65,7 +65,7 @@ func New(config *rest.Config, o Options) (*Applier, error) {
 		return nil, err
 	}
 	o.Locks = cmp.Or(o.Locks, &Locks{})
-	return &Applier{client: c, mapper: newMapper(c), opts: o, events: events{observe: o.Observe}, reminder: firstReminder, settled: namesSettle}, nil
+	return &Applier{client: c, mapper: newMapper(c), opts: o, events: &events{observe: o.Observe}, reminder: firstReminder, settled: namesSettle}, nil
 }
 
 // Host is the address of the API server, as the configuration of [New] has it.

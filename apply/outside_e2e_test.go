@@ -73,7 +73,7 @@ func (o *outsider) deployment(text string) *appsv1.Deployment {
 }
 
 // again does something with the lock of an app whose last run has not ended, until nobody has changed the app in between.
-func again(ctx context.Context, a *Applier, app string, do func(ctx context.Context) error) error {
+func again(ctx context.Context, a *Applier, app string, do func(locked *Applier) error) error {
 	for {
 		locked, unlock, err := a.Resume(ctx, "", app)
 		if err == nil {
@@ -88,7 +88,7 @@ func again(ctx context.Context, a *Applier, app string, do func(ctx context.Cont
 
 // applies plans and applies.
 func applies(ctx context.Context, a *Applier, r Request) (p *Plan, err error) {
-	err = again(ctx, a, r.App, func(ctx context.Context) error {
+	err = again(ctx, a, r.App, func(a *Applier) error {
 		if p, err = a.Plan(ctx, r); err != nil {
 			return err
 		}
@@ -99,7 +99,7 @@ func applies(ctx context.Context, a *Applier, r Request) (p *Plan, err error) {
 
 // deletes deletes an app.
 func deletes(ctx context.Context, a *Applier, app string) error {
-	return again(ctx, a, app, func(ctx context.Context) error {
+	return again(ctx, a, app, func(a *Applier) error {
 		d, err := a.PlanDeletion(ctx, DeletionRequest{App: app, Namespace: a.opts.Namespace})
 		if err != nil {
 			return err

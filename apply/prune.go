@@ -350,11 +350,13 @@ func (a *Applier) Delete(ctx context.Context, d *Deletion) error {
 	if err := d.Err(); err != nil {
 		return err
 	}
-	ctx, unlock, err := a.lockPlanned(ctx, d.plan.inventory, a.lockExisting)
+	a, unlock, err := a.lockPlanned(ctx, d.plan.inventory, a.lockExisting)
 	defer unlock()
 	if err != nil {
 		return err
 	}
+	ctx, stop := a.untilLost(ctx)
+	defer stop()
 	v := *d.plan.inventory
 	v.State, v.Started, v.Finished = Deleting, timestampOf(a.opts.Now()), nil
 	if err := a.client.saveInventory(ctx, &v); err != nil {

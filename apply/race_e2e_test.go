@@ -121,7 +121,7 @@ func processOf(t *testing.T, c *exec.Cmd) string {
 func (c *contender) run(ctx context.Context, t *testing.T, a *Applier, namespace string) {
 	defer func() { c.turns.ended <- c }()
 	for {
-		ctx, unlock, err := a.Resume(ctx, namespace, "race")
+		a, unlock, err := a.Resume(ctx, namespace, "race")
 		switch {
 		case err != nil:
 			c.err = err
@@ -241,7 +241,7 @@ func contend(t *testing.T, kube kubernetes.Interface, r *rand.Rand) (kills, wait
 		if err != nil {
 			t.Fatal(err)
 		}
-		ctx, unlock, err := a.Resume(ctx, ns.Name, "race")
+		a, unlock, err := a.Resume(ctx, ns.Name, "race")
 		defer unlock()
 		if err != nil {
 			t.Fatal(err)

@@ -96,16 +96,16 @@ func TestE2EReadinessIsCheckedOfOneAndOfSeveralObjectsOfAKind(t *testing.T) {
 					if err != nil {
 						t.Fatal(err)
 					}
-					p, err := a.Plan(resumed, Request{Objects: objects, App: "ready", Wait: true})
+					p, err := resumed.Plan(t.Context(), Request{Objects: objects, App: "ready", Wait: true})
 					if err != nil {
 						t.Fatal(err)
 					}
 					if last := p.Items[len(p.Items)-1].Action; last != want {
 						t.Errorf("%d objects: %s, want %s", len(objects), last, want)
 					}
-					ctx, cancel := context.WithCancel(resumed)
+					ctx, cancel := context.WithCancel(t.Context())
 					waits = cancel
-					unready, ok := errors.AsType[*NotReadyError](a.Apply(ctx, p))
+					unready, ok := errors.AsType[*NotReadyError](resumed.Apply(ctx, p))
 					cancel()
 					unlock()
 					if !ok || len(unready.Objects) != len(objects) {

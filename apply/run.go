@@ -38,18 +38,25 @@ func (a *Applier) Apply(ctx context.Context, p *Plan) error {
 		if err := p.checkRecordable(); err != nil {
 			return err
 		}
-		locked, unlock, err := a.lockPlanned(ctx, p.inventory, func(ctx context.Context, _ *Inventory) (context.Context, func(), error) {
+		locked, unlock, err := a.lockPlanned(ctx, p.inventory, func(ctx context.Context, _ *Inventory) (*Applier, func(), error) {
 			return a.lockFor(ctx, p)
 		})
 		defer unlock()
 		if err != nil {
 			return err
 		}
-		ctx = locked
-		if err := a.recordStart(ctx, p); err != nil {
+		ctx, stop := locked.untilLost(ctx)
+		defer stop()
+		if err := locked.recordStart(ctx, p); err != nil {
 			return err
 		}
+		return locked.writePlan(ctx, p)
 	}
+	return a.writePlan(ctx, p)
+}
+
+// writePlan carries out the plan, from its first stage to the end of the record.
+func (a *Applier) writePlan(ctx context.Context, p *Plan) error {
 	for s := range stages {
 		if err := a.writeStage(ctx, p, s); err != nil {
 			return err
@@ -158,7 +165,7 @@ func (p *Plan) hasPendingWrites(next *Inventory) bool {
 }
 
 // lockFor gets the lock of the plan's app. If the app's namespace comes with the source, lockFor creates this one object first.
-func (a *Applier) lockFor(ctx context.Context, p *Plan) (locked context.Context, unlock func(), err error) {
+func (a *Applier) lockFor(ctx context.Context, p *Plan) (locked *Applier, unlock func(), err error) {
 	locked, unlock, err = a.acquireLock(ctx, p.inventory)
 	v := p.inventory
 	i := slices.IndexFunc(p.Items, func(i Item) bool { return isNamespace(i.ID) && i.Name == v.Namespace })
@@ -166,10 +173,10 @@ func (a *Applier) lockFor(ctx context.Context, p *Plan) (locked context.Context,
 		return locked, unlock, err
 	}
 	if i < 0 {
-		return ctx, unlock, fmt.Errorf("namespace %[2]s does not exist and is not in the source; the inventory of app %[1]s belongs there", v.App, v.Namespace)
+		return a, unlock, fmt.Errorf("namespace %[2]s does not exist and is not in the source; the inventory of app %[1]s belongs there", v.App, v.Namespace)
 	}
 	if err := a.writeItem(ctx, p, &p.Items[i]); err != nil {
-		return ctx, unlock, p.Items[i].wrapError(err)
+		return a, unlock, p.Items[i].wrapError(err)
 	}
 	return a.acquireLock(ctx, v)
 }

@@ -302,16 +302,16 @@ func TestAnApplyWaitsForOthersNoLongerThanItsPatienceAndGoesOn(t *testing.T) {
 	a.opts.Now = func() time.Time { return now }
 	apply := func(sources ...Source) (*Plan, error) {
 		t.Helper()
-		ctx, unlock, err := a.Resume(t.Context(), "shops", "shop")
+		a, unlock, err := a.Resume(t.Context(), "shops", "shop")
 		defer unlock()
 		if err != nil {
 			t.Fatal(err)
 		}
-		p, err := a.Plan(ctx, Request{App: "shop", Prune: true, Sources: sources, Patience: time.Millisecond})
+		p, err := a.Plan(t.Context(), Request{App: "shop", Prune: true, Sources: sources, Patience: time.Millisecond})
 		if err != nil {
 			t.Fatal(err)
 		}
-		return p, a.Apply(ctx, p)
+		return p, a.Apply(t.Context(), p)
 	}
 	one, two := Source{Name: "one"}, Source{Name: "two"}
 	for i := range 3 {

@@ -92,16 +92,16 @@ func TestADefinitionOfAnEarlierRoundIsWaitedFor(t *testing.T) {
 	}
 	round := func(patience time.Duration) (*Plan, error) {
 		t.Helper()
-		ctx, unlock, err := a.Resume(t.Context(), "shops", "x")
+		a, unlock, err := a.Resume(t.Context(), "shops", "x")
 		defer unlock()
 		if err != nil {
 			t.Fatal(err)
 		}
-		p, err := a.Plan(ctx, Request{Objects: objects, App: "x", Patience: patience})
+		p, err := a.Plan(t.Context(), Request{Objects: objects, App: "x", Patience: patience})
 		if err != nil {
 			t.Fatal(err)
 		}
-		return p, a.Apply(ctx, p)
+		return p, a.Apply(t.Context(), p)
 	}
 	for i, want := range []Action{Create, Unchanged, Unchanged} {
 		p, err := round(time.Millisecond)

@@ -66,7 +66,7 @@ func runAdopt(ctx context.Context, e *command.Env, f *changeFlags, app string) e
 	if f.dryRun {
 		plan, err = applier.PlanAdoption(ctx, applier.namespace, app)
 	} else {
-		err = underLock(ctx, e, applier, app, func(ctx context.Context) (err error) {
+		err = underLock(ctx, e, applier, app, func(applier *connection) (err error) {
 			if plan, err = applier.PlanAdoption(ctx, applier.namespace, app); err != nil {
 				return err
 			}

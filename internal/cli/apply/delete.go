@@ -74,9 +74,9 @@ func runDelete(ctx context.Context, e *command.Env, f *deleteFlags, app string) 
 	ctx, cancel := context.WithTimeoutCause(ctx, f.timeout, fmt.Errorf("the time of --timeout %s is over", f.timeout))
 	defer cancel()
 	tellKeeper(ctx, e, applier, app, "create again what is deleted")
-	once := func(ctx context.Context) error { return deleteOnce(ctx, e, f, applier, told, app) }
+	once := func(applier *connection) error { return deleteOnce(ctx, e, f, applier, told, app) }
 	if f.dryRun {
-		return once(ctx)
+		return once(applier)
 	}
 	return underLock(ctx, e, applier, app, once)
 }

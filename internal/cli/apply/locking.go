@@ -20,18 +20,20 @@ func (d *deliverer) applyUnderLock(ctx context.Context, cfg *config.Config) erro
 	if d.flags.app == "" || d.flags.dryRun != dryRunNone {
 		return d.planAndApply(ctx, cfg)
 	}
-	return underLock(ctx, d.Env, d.applier, d.flags.app, func(ctx context.Context) error {
-		d.result.Ran = []string{}
+	return underLock(ctx, d.Env, d.applier, d.flags.app, func(locked *connection) error {
+		d.applier, d.result.Ran = locked, []string{}
 		return d.planAndApply(ctx, cfg)
 	})
 }
 
 // underLock runs a change of an app under its lock. If somebody else changes the app in the meantime, it runs the change again.
-func underLock(ctx context.Context, e *command.Env, a *connection, app string, change func(ctx context.Context) error) error {
+func underLock(ctx context.Context, e *command.Env, a *connection, app string, change func(locked *connection) error) error {
 	for {
-		locked, unlock, err := a.Resume(ctx, a.namespace, app)
-		if err == nil {
-			err = change(locked)
+		locked := *a
+		var unlock func()
+		var err error
+		if locked.Applier, unlock, err = a.Resume(ctx, a.namespace, app); err == nil {
+			err = change(&locked)
 		}
 		unlock()
 		if !errors.Is(err, apply.ErrChanged) {

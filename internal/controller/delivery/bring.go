@@ -85,7 +85,7 @@ func (r *run) checkAndApply(process context.Context, cfg *config.Config, got *fe
 	if err != nil {
 		return r.endFailed(ctx, got, err)
 	}
-	ctx, unlock, err := a.Resume(ctx, r.d.Namespace, r.d.Name)
+	a, unlock, err := a.Resume(ctx, r.d.Namespace, r.d.Name)
 	defer unlock()
 	if err != nil {
 		return r.endFailed(ctx, got, err)

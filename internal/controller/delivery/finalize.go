@@ -87,7 +87,7 @@ func (r *run) deleteAll(ctx context.Context) (kept []string, err error) {
 	if err != nil {
 		return nil, err
 	}
-	ctx, unlock, err := a.Resume(ctx, r.d.Namespace, r.d.Name)
+	a, unlock, err := a.Resume(ctx, r.d.Namespace, r.d.Name)
 	defer unlock()
 	if err != nil {
 		return nil, err

@@ -241,7 +241,7 @@ func (r *run) restoreObjects(ctx context.Context, cfg *config.Config, data []byt
 	if err != nil {
 		return "", err
 	}
-	ctx, unlock, err := a.Resume(ctx, r.d.Namespace, r.d.Name)
+	a, unlock, err := a.Resume(ctx, r.d.Namespace, r.d.Name)
 	defer unlock()
 	if err != nil {
 		return "", err
