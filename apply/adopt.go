@@ -243,7 +243,7 @@ func (a *Applier) Adopt(ctx context.Context, d *Adoption) error {
 // namespace may be left from a first apply that was interrupted, and a deletion leaves objects that an annotation keeps.
 func (p *Plan) hasLostInventory() bool {
 	return p.inventory != nil && p.inventory.resourceVersion == "" && slices.ContainsFunc(p.Items, func(it Item) bool {
-		return it.live != nil && it.live.own != "" && it.live.owner == p.inventory.ownerMark() && !it.live.kept && !isNamespace(it.ID)
+		return it.now.live != nil && it.now.live.own != "" && it.now.live.owner == p.inventory.ownerMark() && !it.now.live.kept && !isNamespace(it.ID)
 	})
 }
 

@@ -129,18 +129,18 @@ func (a *Applier) checkOwners(p *Plan) error {
 // checkOwner refuses to take an object from another app.
 func (a *Applier) checkOwner(p *Plan, it *Item) error {
 	switch {
-	case p.request.Force, it.live == nil, it.live.owner == "", p.inventory != nil && it.live.owner == p.inventory.ownerMark(),
-		(p.inventory == nil || it.Reason != "") && it.Action == Unchanged, slices.Contains(p.request.TakeOver, it.live.owner):
+	case p.request.Force, it.now.live == nil, it.now.live.owner == "", p.inventory != nil && it.now.live.owner == p.inventory.ownerMark(),
+		(p.inventory == nil || it.Reason != "") && it.Action == Unchanged, slices.Contains(p.request.TakeOver, it.now.live.owner):
 		return nil
 	}
 	own := ""
 	if p.inventory == nil {
-		namespace, name, _ := strings.Cut(it.live.owner, "/")
+		namespace, name, _ := strings.Cut(it.now.live.owner, "/")
 		own = fmt.Sprintf("--app %s -n %s if this is the source of that app, ", name, namespace)
 	}
 	return &Error{
 		File: it.File, Line: it.Line, ID: it.ID,
-		Err: fmt.Errorf("%w %s; %s--take-over %s takes what is that app's, --force-conflicts takes it from whomever", ErrOtherApp, it.live.owner, own, it.live.owner),
+		Err: fmt.Errorf("%w %s; %s--take-over %s takes what is that app's, --force-conflicts takes it from whomever", ErrOtherApp, it.now.live.owner, own, it.now.live.owner),
 	}
 }
 

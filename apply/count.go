@@ -73,7 +73,7 @@ func (p *Plan) Existing() int {
 		recorded[e.ID] = true
 	}
 	for i := range p.Items {
-		if p.Items[i].live != nil && recorded[p.Items[i].ID] {
+		if p.Items[i].now.live != nil && recorded[p.Items[i].ID] {
 			n++
 		}
 	}

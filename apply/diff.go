@@ -91,7 +91,7 @@ func (a *Applier) differenceOf(ctx context.Context, p *Plan, it *Item, got answe
 	}
 	var before map[string]any
 	var err error
-	if it.live != nil {
+	if it.now.live != nil {
 		if before, err = a.client.fetchObject(ctx, it.livePath()); err != nil {
 			return nil, err
 		}

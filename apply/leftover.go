@@ -78,7 +78,7 @@ func hasNames(obj map[string]any, path []string, prefix string) bool {
 
 // explainLeftover adds to a refusal the owner of a leftover that may be its cause, and how to remove it.
 func (a *Applier) explainLeftover(ctx context.Context, it *Item, refusal error) error {
-	if it.live == nil || !apierrors.IsInvalid(refusal) {
+	if it.now.live == nil || !apierrors.IsInvalid(refusal) {
 		return refusal
 	}
 	live, err := a.client.fetchObject(ctx, it.mapping.objectPath(&it.Object))

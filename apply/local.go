@@ -22,7 +22,7 @@ func (a *Applier) compareLocally(ctx context.Context, it *Item, refusal error) (
 		return answer{}, false, nil
 	}
 	verbs := []string{"patch"}
-	if it.live == nil {
+	if it.now.live == nil {
 		verbs = append(verbs, "create")
 	}
 	for _, verb := range verbs {
@@ -41,7 +41,7 @@ func (a *Applier) compareLocally(ctx context.Context, it *Item, refusal error) (
 	}
 	want = normalForm(want)
 	got = answer{after: want, local: localNote}
-	if it.live == nil {
+	if it.now.live == nil {
 		return got, true, nil
 	}
 	live, err := a.client.fetchObject(ctx, it.mapping.objectPath(&it.Object))

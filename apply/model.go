@@ -196,7 +196,7 @@ func (p *Plan) ownerOf() string {
 // Has reports whether the app has applied an object before: it has the mark of the app, and we own fields of it.
 func (p *Plan) Has(id ID) bool {
 	i := slices.IndexFunc(p.Items, func(it Item) bool { return it.ID == id })
-	return i >= 0 && p.inventory != nil && p.Items[i].live != nil && p.Items[i].live.own != "" && p.Items[i].live.owner == p.inventory.ownerMark()
+	return i >= 0 && p.inventory != nil && p.Items[i].now.live != nil && p.Items[i].now.live.own != "" && p.Items[i].now.live.owner == p.inventory.ownerMark()
 }
 
 // Warnings returns the API server's warnings so far, from dry runs and writes.
@@ -218,10 +218,16 @@ type Item struct {
 	step  int
 
 	mapping mapping
+	unread  error  // why its state in the cluster is unknown
+	unseen  string // why it cannot be read before the CRD of the source is written
+	now     standing
+}
+
+// standing is what is known about an item's object in the cluster: first what the plan has read, then what each write has left there. Writes
+// change nothing else of an item.
+type standing struct {
 	live    *live
 	owned   string   // digest of our entry once applied
-	unread  error    // why its state in the cluster is unknown
-	unseen  string   // why it cannot be read before the CRD of the source is written
 	unowned []string // paths of list items that an apply leaves
 	found   bool     // when the plan was made, it was in the cluster, and the app did not own or record it
 	made    bool     // this run has created it

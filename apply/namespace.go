@@ -25,12 +25,12 @@ func (a *Applier) makeNamespace(ctx context.Context, p *Plan, it *Item) error {
 	}
 	_, err = a.client.sendWithRetries(ctx, request{verb: http.MethodPost, path: listPath("", "v1", "namespaces", ""), query: url.Values{"fieldManager": {Manager}}, body: body})
 	if !apierrors.IsAlreadyExists(err) {
-		it.made = err == nil
+		it.now.made = err == nil
 		return err
 	}
 	// It may have been this very request, whose first answer was lost.
 	obj, err := a.client.fetchObject(ctx, it.mapping.objectPath(&it.Object))
-	it.made = err == nil && madeBy(obj) == owner
+	it.now.made = err == nil && madeBy(obj) == owner
 	return err
 }
 

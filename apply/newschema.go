@@ -112,7 +112,7 @@ func (a *Applier) refusalsOfWhole(ctx context.Context, p *Plan, v *upstream.Vali
 			return nil, err
 		}
 	}
-	if it.live != nil && !it.live.terminating && got.replace == "" {
+	if it.now.live != nil && !it.now.live.terminating && got.replace == "" {
 		return a.refusalsOfUpdate(ctx, p, v, it, after, got.after == nil)
 	}
 	made, err := v.Create(ctx, after)

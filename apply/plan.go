@@ -365,12 +365,12 @@ func (a *Applier) compareWithLive(p *Plan, it *Item, obj map[string]any) error {
 	if err != nil {
 		return err
 	}
-	it.live, it.owned = l, l.own
+	it.now.live, it.now.owned = l, l.own
 	it.TakesOver = p.takesOver(l)
-	it.found = l.owner != p.ownerOf() || !p.hasCreatedNamespace(it.ID, obj)
+	it.now.found = l.owner != p.ownerOf() || !p.hasCreatedNamespace(it.ID, obj)
 	it.Action = Update
 	if l.applied && len(it.TakesOver) == 0 {
-		it.Action, it.unowned = Unchanged, l.unowned
+		it.Action, it.now.unowned = Unchanged, l.unowned
 	}
 	if why := it.marks.reasonToSpare(l); why != "" {
 		it.Action, it.Reason = Unchanged, why

@@ -69,7 +69,7 @@ func (g *gateCheck) usesInItem(ctx context.Context, it *Item) ([]gatedUse, error
 		if d := c.evaluator.Evaluate(&r); d.Rejected.Count+d.Dropped.Count+d.Warned.Count == 0 {
 			continue
 		}
-		if it.live != nil && !it.live.terminating {
+		if it.now.live != nil && !it.now.live.terminating {
 			if r.Old, err = g.client.fetchObject(ctx, it.mapping.objectPath(&it.Object)); err != nil {
 				return nil, err
 			}

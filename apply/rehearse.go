@@ -79,7 +79,7 @@ func (a *Applier) rehearse(ctx context.Context, p *Plan, local bool, take func(i
 func (p *Plan) takeAnswers(todo []*Item, answers []answer, failures []error) {
 	for i, it := range todo {
 		got := &answers[i]
-		it.unowned = got.unowned
+		it.now.unowned = got.unowned
 		switch {
 		case got.replace != "":
 			it.Action, it.Reason = Replace, got.replace
@@ -95,8 +95,8 @@ func (p *Plan) takeAnswers(todo []*Item, answers []answer, failures []error) {
 // isNoChange reports whether the server's answer shows that an apply changes nothing, not even an owner. The answer does not count if the
 // CRD of the object changes, too, because the new one may fill in defaults.
 func (p *Plan) isNoChange(it *Item, got answer) bool {
-	return it.Action == Update && it.live != nil && it.live.stored != "" && len(it.TakesOver) == 0 && got.after != nil && got.local == "" &&
-		digestOfStored(got.after) == it.live.stored && !p.changesCRDOf(it)
+	return it.Action == Update && it.now.live != nil && it.now.live.stored != "" && len(it.TakesOver) == 0 && got.after != nil && got.local == "" &&
+		digestOfStored(got.after) == it.now.live.stored && !p.changesCRDOf(it)
 }
 
 // refusalOf is the error of dry runs; a [*ConflictError] if there are only conflicts.
@@ -121,7 +121,7 @@ func (a *Applier) dryRunItem(ctx context.Context, p *Plan, it *Item) (answer, er
 		return answer{note: "its CRD is not served yet, so the server was not asked"}, err
 	case it.unseen != "":
 		return answer{note: it.unseen}, nil
-	case it.live != nil && it.live.terminating:
+	case it.now.live != nil && it.now.live.terminating:
 		return answer{note: "it is being deleted; the server was not asked"}, nil
 	}
 	if needs, err := p.missingPodNeed(it); needs != "" || err != nil {
@@ -207,7 +207,9 @@ func (p *Plan) createsObject(kind, name string) bool {
 
 // awaitsNamespace reports whether a namespace of the source is being deleted.
 func (p *Plan) awaitsNamespace(name string) bool {
-	return slices.ContainsFunc(p.Items, func(i Item) bool { return isNamespace(i.ID) && i.Name == name && i.live != nil && i.live.terminating })
+	return slices.ContainsFunc(p.Items, func(i Item) bool {
+		return isNamespace(i.ID) && i.Name == name && i.now.live != nil && i.now.live.terminating
+	})
 }
 
 // podNeeds lists the objects that the API server requires when it admits a Pod (plugin/pkg/admission: serviceaccount, priority,

@@ -37,7 +37,7 @@ func (it *Item) keptReason(l *live) string {
 // askReplacing examines a failed dry run. If only the update is invalid, and the server would create the same manifest, the item can be
 // replaced. Otherwise it returns the error of the dry run.
 func (a *Applier) askReplacing(ctx context.Context, p *Plan, it *Item, refusal error) (answer, error) {
-	if it.live == nil || !apierrors.IsInvalid(refusal) {
+	if it.now.live == nil || !apierrors.IsInvalid(refusal) {
 		return answer{}, refusal
 	}
 	fresh, err := a.tryFresh(ctx, it)
@@ -47,7 +47,7 @@ func (a *Applier) askReplacing(ctx context.Context, p *Plan, it *Item, refusal e
 	case err != nil:
 		return answer{}, refusal
 	}
-	if why := it.keptReason(it.live); why != "" {
+	if why := it.keptReason(it.now.live); why != "" {
 		return answer{}, fmt.Errorf("%w; it is not deleted and created again, because %s", refusal, why)
 	}
 	if !p.mayReplace(it) {
@@ -60,7 +60,7 @@ func (a *Applier) askReplacing(ctx context.Context, p *Plan, it *Item, refusal e
 		}
 		return answer{}, fmt.Errorf("%w; %s", refusal, hint)
 	}
-	if err := a.client.deleteObject(ctx, it.mapping.objectPath(&it.Object), it.live.uid, "", true); err != nil && !apierrors.IsConflict(err) {
+	if err := a.client.deleteObject(ctx, it.mapping.objectPath(&it.Object), it.now.live.uid, "", true); err != nil && !apierrors.IsConflict(err) {
 		return answer{}, fmt.Errorf("%w; it cannot be deleted and created again: %w", refusal, err)
 	}
 	fresh.replace = refusal.Error()
@@ -150,7 +150,7 @@ func (a *Applier) deleteForReplace(ctx context.Context, p *Plan, it *Item) error
 	if err != nil {
 		return err
 	}
-	if l.owner != it.live.owner {
+	if l.owner != it.now.live.owner {
 		return fmt.Errorf("%w %s since a moment ago", ErrOtherApp, l.owner)
 	}
 	if why := it.keptReason(l); why != "" {
@@ -159,17 +159,17 @@ func (a *Applier) deleteForReplace(ctx context.Context, p *Plan, it *Item) error
 	if err := a.client.deleteObject(ctx, path, l.uid, "", false); err != nil {
 		return err
 	}
-	it.deleted = obj
+	it.now.deleted = obj
 	return a.goneBefore(ctx, p, it, l.uid)
 }
 
 // restoreDeleted creates the object again that was deleted for its replacement, because the replacement could not be created. If ctx ends, the
 // next run creates the replacement.
 func (a *Applier) restoreDeleted(ctx context.Context, it *Item, refusal error) error {
-	if it.deleted == nil || ctx.Err() != nil {
+	if it.now.deleted == nil || ctx.Err() != nil {
 		return refusal
 	}
-	obj := it.deleted
+	obj := it.now.deleted
 	meta := metadataOf(obj)
 	for _, f := range serverFields {
 		if f != "managedFields" {

@@ -133,8 +133,8 @@ func (p *Plan) resultingInventory(s State) *Inventory {
 			continue // it does not belong to the app
 		}
 		e := Entry{ID: it.ID, Version: it.Version, Resource: it.mapping.resource}
-		if it.owned != "" && !it.isSecret() {
-			e.Manifest, e.Owned = it.contentDigest(), it.owned
+		if it.now.owned != "" && !it.isSecret() {
+			e.Manifest, e.Owned = it.contentDigest(), it.now.owned
 		}
 		e.Found = p.wasNamespaceFound(it)
 		v.Objects = append(v.Objects, e)
@@ -152,7 +152,7 @@ func (p *Plan) resultingInventory(s State) *Inventory {
 // plan was made and did not belong to the app.
 func (p *Plan) wasNamespaceFound(it *Item) bool {
 	record := p.inventory.entryOf(it.ID)
-	return isNamespace(it.ID) && !it.made && (it.found || record != nil && record.Found)
+	return isNamespace(it.ID) && !it.now.made && (it.now.found || record != nil && record.Found)
 }
 
 // hasPendingWrites reports whether there is anything to write, in the cluster or in the inventory.
@@ -285,7 +285,7 @@ func (a *Applier) applyStep(ctx context.Context, p *Plan, s Stage, step int) err
 func (a *Applier) awaitOthers(ctx context.Context, p *Plan, s Stage) error {
 	for i := range p.Items {
 		it := &p.Items[i]
-		if it.Stage != s || !it.marks.exists || it.live != nil {
+		if it.Stage != s || !it.marks.exists || it.now.live != nil {
 			continue
 		}
 		a.events.notifyObserver(Event{ID: it.ID, Note: fmt.Sprintf("waiting until somebody creates %s, as its annotation %s says", it.ID, it.marks.aloneBy)})
@@ -334,13 +334,13 @@ func (a *Applier) writeItem(ctx context.Context, p *Plan, it *Item) error {
 	for pause := 20 * time.Millisecond; ; pause = min(2*pause, time.Second) {
 		obj, created, err := a.client.patchOr(ctx, path, it.json, false, p.request.Force)
 		if err == nil {
-			it.made = it.made || created                           // a namespace for the lock is written twice
-			it.found = it.found || it.Action == Create && !it.made // somebody else has created it since the plan was made
+			it.now.made = it.now.made || created                               // a namespace for the lock is written twice
+			it.now.found = it.now.found || it.Action == Create && !it.now.made // somebody else has created it since the plan was made
 			l, err := observeObject(obj, nil, nil)
 			if err != nil {
 				return err
 			}
-			it.live, it.owned, it.unowned, it.deleted = l, l.own, l.unowned, nil
+			it.now.live, it.now.owned, it.now.unowned, it.now.deleted = l, l.own, l.unowned, nil
 			return nil
 		}
 		if !renoted && len(a.otherVersions(ctx, p, it, err)) > 0 {
@@ -359,7 +359,7 @@ func (a *Applier) writeItem(ctx context.Context, p *Plan, it *Item) error {
 	}
 }
 
-// readAfterCRD reads an item that could not be read before its CRD was written, and decides what the apply does with it.
+// readAfterCRD ends the planning of an item that could not be read before its CRD was written: it reads the item and decides what the apply does with it.
 func (a *Applier) readAfterCRD(ctx context.Context, p *Plan, it *Item) error {
 	deadline := a.opts.Now().Add(settle)
 	for pause := firstPause; ; pause = min(2*pause, time.Second) {
@@ -383,9 +383,9 @@ func (a *Applier) readAfterCRD(ctx context.Context, p *Plan, it *Item) error {
 // makeWay deals with what is in the way of a write: an object that is being deleted or replaced, fields of other owners that become
 // ours, and a namespace that is not there.
 func (a *Applier) makeWay(ctx context.Context, p *Plan, it *Item) error {
-	if it.live != nil && it.live.terminating {
+	if it.now.live != nil && it.now.live.terminating {
 		a.events.notifyObserver(Event{ID: it.ID, Note: fmt.Sprintf("waiting until %s, which is being deleted, is gone", it.ID)})
-		if err := a.goneBefore(ctx, p, it, it.live.uid); err != nil {
+		if err := a.goneBefore(ctx, p, it, it.now.live.uid); err != nil {
 			return err
 		}
 	}
@@ -398,7 +398,7 @@ func (a *Applier) makeWay(ctx context.Context, p *Plan, it *Item) error {
 			return err
 		}
 	}
-	if isNamespace(it.ID) && !it.made && (it.live == nil || it.live.terminating) {
+	if isNamespace(it.ID) && !it.now.made && (it.now.live == nil || it.now.live.terminating) {
 		return a.makeNamespace(ctx, p, it)
 	}
 	return nil

@@ -24,8 +24,8 @@ func (p *Plan) shelterRemovals() []*Removal {
 	same := map[string]ID{} // by UID
 	for i := range p.Items {
 		it := &p.Items[i]
-		if it.live != nil {
-			same[it.live.uid] = it.ID
+		if it.now.live != nil {
+			same[it.now.live.uid] = it.ID
 		}
 		note(wanted, it.Namespace, it.ID)
 		note(wantedOf, it.mapping.resource+"."+it.Group, it.ID)

@@ -96,7 +96,7 @@ func (a *Applier) takeOver(ctx context.Context, p *Plan, it *Item) error {
 		if err != nil || obj == nil {
 			return err
 		}
-		if version, _ := metadataOf(obj)["resourceVersion"].(string); version != it.live.version {
+		if version, _ := metadataOf(obj)["resourceVersion"].(string); version != it.now.live.version {
 			if _, err := a.client.applyPatch(ctx, path, it.json, true, p.request.Force); err != nil && !aboutSchema(err) {
 				return err
 			}
@@ -294,7 +294,7 @@ func (p *Plan) sharedNotes() []string {
 	var names []string
 	n := 0
 	for i := range p.Items {
-		if l := p.Items[i].live; l != nil && len(l.formers) > 0 {
+		if l := p.Items[i].now.live; l != nil && len(l.formers) > 0 {
 			n++
 			for _, f := range l.formers {
 				if !slices.Contains(names, f.manager) {

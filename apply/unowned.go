@@ -110,7 +110,7 @@ func shortItem(item any, index int) string {
 func (p *Plan) Unowned() []string {
 	var out []string
 	for i := range p.Items {
-		for _, path := range p.Items[i].unowned {
+		for _, path := range p.Items[i].now.unowned {
 			out = append(out, p.Items[i].String()+" "+path)
 		}
 	}

@@ -49,7 +49,7 @@ func TestTheNoteOfItemsThatNobodyOwnsIsShort(t *testing.T) {
 	if got := p.UnownedNote(); got != "" {
 		t.Error(got)
 	}
-	p.Items = []Item{{Object: Object{ID: ID{Kind: "A", Name: "a"}}, unowned: []string{".a[0]", ".a[1]", ".a[2]"}}, {Object: Object{ID: ID{Kind: "A", Name: "b"}}, unowned: []string{".a[0]", ".a[1]", ".a[2]"}}}
+	p.Items = []Item{{Object: Object{ID: ID{Kind: "A", Name: "a"}}, now: standing{unowned: []string{".a[0]", ".a[1]", ".a[2]"}}}, {Object: Object{ID: ID{Kind: "A", Name: "b"}}, now: standing{unowned: []string{".a[0]", ".a[1]", ".a[2]"}}}}
 	const want = "list items that are not in the source stay, because nobody owns them: A a .a[0], A a .a[1], A a .a[2], A b .a[0], A b .a[1] and 1 more; kubectl edit removes them, unless a webhook adds them again"
 	if got := p.UnownedNote(); got != want {
 		t.Error(got)

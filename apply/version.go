@@ -22,11 +22,11 @@ import (
 // this may be the cause of the error, and [Applier.reownInVersion] may help.
 func (a *Applier) otherVersions(ctx context.Context, p *Plan, it *Item, err error) []string {
 	var status apierrors.APIStatus
-	if it.live == nil || !strings.Contains(it.Group, ".") || !errors.As(err, &status) || status.Status().Code != http.StatusInternalServerError {
+	if it.now.live == nil || !strings.Contains(it.Group, ".") || !errors.As(err, &status) || status.Status().Code != http.StatusInternalServerError {
 		return nil
 	}
 	var out []string
-	for _, v := range it.live.versions {
+	for _, v := range it.now.live.versions {
 		if version, ok := strings.CutPrefix(v, it.Group+"/"); ok && version != it.Version {
 			out = append(out, version)
 		}

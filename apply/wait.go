@@ -120,11 +120,11 @@ func (p *Plan) unservedCRDs() []*Item {
 	var out []*Item
 	for i := range p.Items {
 		it := &p.Items[i]
-		if !it.isCRD() || it.live == nil && it.Action == Unchanged { // somebody else creates it
+		if !it.isCRD() || it.now.live == nil && it.Action == Unchanged { // somebody else creates it
 			continue
 		}
 		spec := &p.crds[it.Name].Spec
-		if it.Action != Unchanged || !it.live.health.isReady() || needed[schema.GroupKind{Group: spec.Group, Kind: spec.Names.Kind}] {
+		if it.Action != Unchanged || !it.now.live.health.isReady() || needed[schema.GroupKind{Group: spec.Group, Kind: spec.Names.Kind}] {
 			out = append(out, it)
 		}
 	}
@@ -243,7 +243,7 @@ func (e *NotReadyError) Unwrap() error { return e.Err }
 func (a *Applier) waitUntilReady(ctx context.Context, p *Plan) error {
 	var list []*Item
 	for i := range p.Items {
-		if it := &p.Items[i]; it.live != nil { // objects of later stages do not exist yet
+		if it := &p.Items[i]; it.now.live != nil { // objects of later stages do not exist yet
 			list = append(list, it)
 		}
 	}
@@ -254,7 +254,7 @@ func (a *Applier) waitUntilReady(ctx context.Context, p *Plan) error {
 func (a *Applier) waitFor(ctx context.Context, list []*Item) error {
 	var waiting []*Item
 	for _, it := range list {
-		if !it.live.health.isReady() {
+		if !it.now.live.health.isReady() {
 			waiting = append(waiting, it)
 		}
 	}
@@ -266,7 +266,7 @@ func (a *Applier) waitFor(ctx context.Context, list []*Item) error {
 	notReady := func(err error) error {
 		e := &NotReadyError{Err: err}
 		for _, it := range waiting {
-			h := it.live.health
+			h := it.now.live.health
 			if err == nil && h.status != status.FailedStatus {
 				continue
 			}
@@ -275,7 +275,7 @@ func (a *Applier) waitFor(ctx context.Context, list []*Item) error {
 		return e
 	}
 	still := func() Event {
-		note := fmt.Sprintf("%s is %s%s", waiting[0].ID, waiting[0].live.health.status, inBrackets(waiting[0].live.health.message))
+		note := fmt.Sprintf("%s is %s%s", waiting[0].ID, waiting[0].now.live.health.status, inBrackets(waiting[0].now.live.health.message))
 		if n := len(waiting) - 1; n > 0 {
 			note += fmt.Sprintf("; and %d more are not ready", n)
 		}
@@ -285,16 +285,16 @@ func (a *Applier) waitFor(ctx context.Context, list []*Item) error {
 		if err := a.refreshItems(ctx, waiting); err != nil {
 			return false, err
 		}
-		failed := slices.ContainsFunc(waiting, func(it *Item) bool { return it.live.health.status == status.FailedStatus })
+		failed := slices.ContainsFunc(waiting, func(it *Item) bool { return it.now.live.health.status == status.FailedStatus })
 		if failed {
 			return false, notReady(nil)
 		}
 		before := len(waiting)
-		waiting = slices.DeleteFunc(waiting, func(it *Item) bool { return it.live.health.isReady() })
+		waiting = slices.DeleteFunc(waiting, func(it *Item) bool { return it.now.live.health.isReady() })
 		if len(waiting) < before {
 			ev := Event{Done: total - len(waiting), Total: total}
 			if len(waiting) > 0 {
-				ev.Note = fmt.Sprintf("waiting for %s: %s", waiting[0].ID, waiting[0].live.health.message)
+				ev.Note = fmt.Sprintf("waiting for %s: %s", waiting[0].ID, waiting[0].now.live.health.message)
 			}
 			a.events.notifyObserver(ev)
 		}
@@ -331,7 +331,7 @@ func (a *Applier) refreshItems(ctx context.Context, items []*Item) error {
 		if !there {
 			h = health{status.NotFoundStatus, "it was deleted"}
 		}
-		it.live.health = h
+		it.now.live.health = h
 	}
 	return nil
 }

@@ -21,7 +21,7 @@ func TestAnObjectThatCannotBeReadWasNotDeleted(t *testing.T) {
 		<-r.Context().Done()
 	}}
 	id := ID{Kind: "Pod", Namespace: "shops", Name: "p"}
-	it := &Item{Object: Object{ID: id, Version: "v1"}, mapping: mapping{resource: "pods"}, live: &live{health: health{status.InProgressStatus, "Pending"}}}
+	it := &Item{Object: Object{ID: id, Version: "v1"}, mapping: mapping{resource: "pods"}, now: standing{live: &live{health: health{status.InProgressStatus, "Pending"}}}}
 	err := a.waitFor(ctx, []*Item{it})
 	unready, ok := errors.AsType[*NotReadyError](err)
 	if want := []NotReady{{id, "InProgress", "Pending"}}; !ok || !slices.Equal(unready.Objects, want) || !strings.Contains(err.Error(), errLost.Error()) {

@@ -266,7 +266,7 @@ func (a *Applier) waitForPredecessors(ctx context.Context, p *Plan, s Stage, ste
 	for i := range p.Items {
 		it := &p.Items[i]
 		before := slices.ContainsFunc(it.order.groups, func(g string) bool { return after[g] }) || slices.ContainsFunc(it.order.before, func(g string) bool { return in[g] })
-		if before && !now(it) && it.live != nil {
+		if before && !now(it) && it.now.live != nil {
 			list = append(list, it)
 		}
 	}

@@ -104,8 +104,8 @@ func TestANamespaceThatComesInBetweenWasThereBefore(t *testing.T) {
 	}
 	p := &Plan{warnings: &warnings{}}
 	it := Item{Object: o, Action: Create, mapping: mapping{resource: "namespaces"}}
-	if err := a.writeItem(t.Context(), p, &it); err != nil || !it.found || it.made {
-		t.Errorf("found %v, made %v: %v", it.found, it.made, err)
+	if err := a.writeItem(t.Context(), p, &it); err != nil || !it.now.found || it.now.made {
+		t.Errorf("found %v, made %v: %v", it.now.found, it.now.made, err)
 	}
 }
 
@@ -169,7 +169,7 @@ func TestWhatBelongsToAnObjectThatStaysStays(t *testing.T) {
 
 func TestAnObjectThatTheSourceHasInAnotherGroupStays(t *testing.T) {
 	p := planOf()
-	p.Items = []Item{{Object: Object{ID: ID{"events.k8s.io", "Event", "n", "e"}}, live: &live{uid: "1"}}}
+	p.Items = []Item{{Object: Object{ID: ID{"events.k8s.io", "Event", "n", "e"}}, now: standing{live: &live{uid: "1"}}}}
 	p.Removals = []Removal{
 		{Entry: Entry{ID: ID{"", "Event", "n", "e"}}, Action: Delete, live: &live{uid: "1"}},
 		{Entry: Entry{ID: ID{"", "Event", "n", "other"}}, Action: Delete, live: &live{uid: "2"}},
@@ -183,7 +183,7 @@ func TestAnObjectThatTheSourceHasInAnotherGroupStays(t *testing.T) {
 func TestWhatIsKeptIsNotClearedAway(t *testing.T) {
 	s, a := newServer(t)
 	s.shop()
-	it := Item{Object: Object{ID: ID{Kind: "ConfigMap", Namespace: "shops", Name: "thing"}, Version: "v1"}, mapping: mapping{resource: "configmaps", namespaced: true}, live: &live{owner: shopOwner}}
+	it := Item{Object: Object{ID: ID{Kind: "ConfigMap", Namespace: "shops", Name: "thing"}, Version: "v1"}, mapping: mapping{resource: "configmaps", namespaced: true}, now: standing{live: &live{owner: shopOwner}}}
 	metadataOf(s.objects[thing])["annotations"] = map[string]any{AnnotationApp: shopOwner, "helm.sh/resource-policy": "keep"}
 	if err := a.deleteForReplace(t.Context(), planOf(), &it); err == nil || !strings.Contains(err.Error(), "helm.sh/resource-policy: keep") || s.objects[thing] == nil {
 		t.Errorf("%v", err)
@@ -249,7 +249,7 @@ func TestAnItemIsReadOnceItsCRDIsWritten(t *testing.T) {
 		}
 	}
 	it := item("thing")
-	if err := a.readAfterCRD(t.Context(), planOf(), it); err == nil || !errors.Is(err, ErrOtherApp) || it.live == nil || it.unseen != "" {
+	if err := a.readAfterCRD(t.Context(), planOf(), it); err == nil || !errors.Is(err, ErrOtherApp) || it.now.live == nil || it.unseen != "" {
 		t.Errorf("of another app: %v, %+v", err, it)
 	}
 	if it = item("none"); a.readAfterCRD(t.Context(), planOf(), it) != nil || it.Action != Create || it.unseen != "" {

@@ -16,7 +16,7 @@ var applyFaults = []fault{
 		broken: "a namespace that was there before is deleted, because the app has forgotten it",
 	},
 	{
-		in: "apply.(*Applier).writeItem", find: "!it.made", put: "it.made",
+		in: "apply.(*Applier).writeItem", find: "!it.now.made", put: "it.now.made",
 		broken: "a namespace that another app has made since the plan was is taken for the app's",
 	},
 	{in: "apply.(*Plan).isOurs", without: "v.entryOf(id) != nil || appliedHere(m)", broken: "a namespace takes along what somebody has copied"},
@@ -29,9 +29,9 @@ var applyFaults = []fault{
 		in: "apply.(*Applier).ownersOf", without: "o.stays[types.UID(r.live.uid)] = false",
 		broken: "a namespace is kept for the sake of what belongs to the app",
 	},
-	{in: "apply.(*Plan).shelterRemovals", without: "same[it.live.uid] = it.ID", broken: "an object is deleted that the source has in another group"},
+	{in: "apply.(*Plan).shelterRemovals", without: "same[it.now.live.uid] = it.ID", broken: "an object is deleted that the source has in another group"},
 	{
-		in: "apply.(*Applier).deleteForReplace", find: "it.keptReason(l)", put: "it.keptReason(it.live)",
+		in: "apply.(*Applier).deleteForReplace", find: "it.keptReason(l)", put: "it.keptReason(it.now.live)",
 		broken: "an object is replaced that somebody keeps since it was tried",
 	},
 	{in: "apply.(*Item).keptReason", find: "it.marks.kept", put: "false", broken: "an object is replaced that the source keeps"},
@@ -59,6 +59,7 @@ var applyFaults = []fault{
 	},
 	{in: "apply.isOfOneKind", find: "!errors.Is(err, cluster.ErrNoAccess)", put: "false", broken: "one kind that cannot be read ends a search"},
 	{in: "apply.(*client).hurried", find: "shortBusy", put: "c.busy", broken: "one kind that cannot be listed holds a search up for minutes"},
+	{in: "apply.(*lock).markLost", find: "range l.users", put: "range l.users[:0]", broken: "a run goes on after its lock is lost"},
 	{in: "apply.(*lock).renewUntilDone", find: "err == nil", put: "false", broken: "the reason of a lost lock is no error"},
 	{
 		in: "apply.sameFields", find: `ok && !wanted || !ok && key != "."`, put: `ok && wanted && !wanted || !ok && key != "."`,
