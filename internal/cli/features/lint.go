@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -136,6 +137,11 @@ func (d *definitions) withPlace(c *v1alpha1.Component, x *feature.Finding) featu
 	at := d.findComponent(c.Name, path...)
 	if x.Gate != "" || len(path) > 1 && slices.Contains(partsOfFeatures, path[1]) { // a Feature may lack its gate
 		at = d.findFeature(c.Name, x.Gate, path...)
+	}
+	if x.Code == feature.CodeDuplicate && x.Where == "spec.gate" {
+		if first := d.firstFeature(c.Name, x.Gate, path...); first != at {
+			x.Message += "; the first is at " + strings.TrimSuffix(first.placePrefix(), ": ")
+		}
 	}
 	return findingAt(at, c.Name, x)
 }

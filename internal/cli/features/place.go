@@ -45,8 +45,17 @@ func lastPlace(at []*input.Positions, where ...string) (out sourcePlace) {
 
 // findFeature finds a part of the Feature of a gate, findComponent a part of a Component.
 func (d *definitions) findFeature(component, gate string, where ...string) sourcePlace {
-	isMeant := func(f *v1alpha1.Feature) bool { return f.Spec.Component == component && f.Spec.Gate == gate }
-	return lastPlace(placesOf(d.features, d.featuresAt, isMeant), where...)
+	return lastPlace(d.placesOfGate(component, gate), where...)
+}
+
+// firstFeature finds a part of the first of several Features of a gate.
+func (d *definitions) firstFeature(component, gate string, where ...string) sourcePlace {
+	at := d.placesOfGate(component, gate)
+	return lastPlace(at[:min(len(at), 1)], where...)
+}
+
+func (d *definitions) placesOfGate(component, gate string) []*input.Positions {
+	return placesOf(d.features, d.featuresAt, func(f *v1alpha1.Feature) bool { return f.Spec.Component == component && f.Spec.Gate == gate })
 }
 
 func (d *definitions) findComponent(name string, where ...string) sourcePlace {

@@ -170,6 +170,12 @@ func readFeatures(ctx context.Context, e *command.Env, f *featuresFlags, chosen 
 		return nil, errors.New("there is no Component (sluice.dev/v1alpha1)")
 	}
 	slices.SortFunc(w.parts, func(a, b *componentFeatures) int { return strings.Compare(a.component.Name, b.component.Name) })
+	for i := range w.features {
+		if s := &w.features[i].Spec; f.component == "" && !slices.Contains(names, s.Component) {
+			fmt.Fprintf(e.Err, "warning: %s%s is left out: there is no Component %q%s\n",
+				w.findFeature(s.Component, s.Gate, "spec", "component").placePrefix(), s.Gate, s.Component, brief.Hint(s.Component, names))
+		}
+	}
 	if w.cluster != nil {
 		err := w.resourcesOf(ctx)
 		if apierrors.IsForbidden(err) {
