@@ -29,8 +29,10 @@ func (w *walker) comparePlaces(o, n place) {
 		w.recordSuspect(o, n, Gap{Keyword: "properties", Harm: Pruned}, logic.True)
 		return
 	case anything:
+		w.compareLostDefaults(o, n)
 		return
 	case emptied:
+		w.compareDefaults(o, n)
 		goal := logic.Not(w.new.acceptedAt(n))
 		if w.provedLocally(o, goal) {
 			w.traceProven("additionalProperties", "", impliedHere)
@@ -144,6 +146,9 @@ func (w *walker) sameTypes(o, n place) bool {
 
 // compareDefaults records properties for which the schemas fill in different defaults.
 func (w *walker) compareDefaults(o, n place) {
+	if n.kind != declared {
+		n.node = &schema.Node{} // it fills nothing in
+	}
 	if o.kind != declared || len(w.path) == 0 || schema.SameDefault(o.node, n.node) {
 		return
 	}
@@ -167,6 +172,21 @@ func (w *walker) compareDefaults(o, n place) {
 	w.suspects = append(w.suspects, suspect{gap: g, path: slices.Clone(w.path[:last]), local: lacks, old: o})
 }
 
+// compareLostDefaults records the defaults of an old place, and of all below it, where the new schema keeps anything: what was filled in stays
+// missing from then on. For example, .spec.a has the default 1, and .spec only keeps unknown fields now.
+func (w *walker) compareLostDefaults(o, n place) {
+	if o.kind != declared || !w.opts.Work.Charge(1) {
+		return
+	}
+	w.compareDefaults(o, n)
+	names := declaredNames(o, n)
+	for _, name := range names {
+		w.withStep(o, n, walkStep{Step: Step{Field, name}}, func() { w.compareLostDefaults(o.childPlace(name), n.childPlace(name)) })
+	}
+	w.withStep(o, n, walkStep{Step: Step{Kind: AnyKey}, except: names}, func() { w.compareLostDefaults(o.restPlace(), n.restPlace()) })
+	w.withStep(o, n, walkStep{Step: Step{Kind: AnyItem}}, func() { w.compareLostDefaults(o.itemPlace(), n.itemPlace()) })
+}
+
 // compareNullDefaults compares the defaults of items of a list or values of a map, which only replace null. The old schema takes a null there
 // for the default, so the search looks for the default, and puts null in its place. If the new schema has no default, it refuses a null in a
 // list.
@@ -174,7 +194,7 @@ func (w *walker) compareNullDefaults(o, n place, g Gap) {
 	if o.node.Nullable || !o.node.HasDefault {
 		return
 	}
-	if !n.losesNull() && !n.node.Nullable {
+	if n.kind == declared && !n.losesNull() && !n.node.Nullable {
 		g.Harm = Refused
 	}
 	w.recordSuspect(o, n, g, oneValue(w.opts.sharedLibrary().withDefault(o.node)))

@@ -76,6 +76,9 @@ func (g *Gen) changeNode(p *props) {
 	case 8:
 		if p.Type == "object" {
 			p.XPreserveUnknownFields = new(true)
+			if len(keys) > 0 && g.chance(50) { // what it was stays as an unknown field
+				delete(p.Properties, pickOne(g, keys))
+			}
 		}
 	case 9:
 		if p.Type == "object" && len(keys) > 0 {
