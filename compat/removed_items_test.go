@@ -22,7 +22,11 @@ func TestWhatLeavesAManifest(t *testing.T) {
 		merges []string
 	}
 	pairs, kept := 0, 0
-	for _, k := range []kind{{items, lists}, {"type: array, items: {type: string}", sets}, {"type: object, additionalProperties: {type: string}", maps}, {"type: object, properties: {a: {type: string}, b: {type: string}}", maps}} {
+	for _, k := range []kind{{items, lists}, {"type: array, items: {type: string}", sets}, {"type: object, additionalProperties: {type: string}", maps}, {"type: object, properties: {a: {type: string}, b: {type: string}}", maps},
+		{"type: object, properties: {a: {type: string}}", maps}, {"type: object, properties: {m: {type: object, additionalProperties: {type: string}}}", maps},
+		{"type: object, x-kubernetes-preserve-unknown-fields: true", maps}, {"type: object, x-kubernetes-preserve-unknown-fields: true, properties: {z: {type: integer}}", maps},
+		{"type: object, additionalProperties: true", maps}, {"type: object, x-kubernetes-embedded-resource: true, x-kubernetes-preserve-unknown-fields: true", maps},
+	} {
 		for _, place := range places {
 			for _, from := range k.merges {
 				for _, to := range k.merges {
@@ -61,6 +65,16 @@ func TestWhatLeavesAManifest(t *testing.T) {
 					}
 				}
 			}
+		}
+	}
+	for name, schemas := range map[string][2]string{
+		"undeclared":       {"o: {type: object, x-kubernetes-preserve-unknown-fields: true, properties: {f: {type: object, x-kubernetes-map-type: atomic, properties: {a: {type: string}}}}}", "o: {type: object, x-kubernetes-preserve-unknown-fields: true}"},
+		"undeclared below": {"o: {type: object, properties: {p: {type: object, properties: {f: {type: object, x-kubernetes-map-type: atomic, additionalProperties: {type: string}}}}}}", "o: {type: object, x-kubernetes-preserve-unknown-fields: true}"},
+		"any value":        {"o: {type: object, x-kubernetes-map-type: atomic, properties: {a: {type: string}}}", "o: {x-kubernetes-preserve-unknown-fields: true}"},
+	} {
+		got := check(t, specCRD(t, schemas[0]), specCRD(t, schemas[1]))
+		if !slices.ContainsFunc(got.Findings, func(f report.Finding) bool { return f.Rule == removedItemsKept.ID }) {
+			t.Errorf("%s: not told\n%s", name, listed(got))
 		}
 	}
 	if kept < 30 {

@@ -1,6 +1,7 @@
 package compat
 
 import (
+	"cmp"
 	"context"
 	"slices"
 	"strings"
@@ -49,16 +50,45 @@ selector:
 				continue
 			}
 			for t := range differingTwins(p.from.schemaNode(), p.to.schemaNode()) {
-				if mergesAlike(t.old, t.new) {
-					continue
-				}
-				if f, ok := c.keepsRemoved(p, &t); ok {
-					out = append(out, f)
+				for _, t := range append(undeclaredTwins(&t), t) {
+					if mergesAlike(t.old, t.new) {
+						continue
+					}
+					if f, ok := c.keepsRemoved(p, &t); ok {
+						out = append(out, f)
+					}
 				}
 			}
 		}
 		return out
 	},
+}
+
+// undeclaredTwins are the atomic objects of a twin that only the old schema declares, and that the new one keeps as unknown fields: nothing that
+// is not declared is atomic but lists.
+func undeclaredTwins(t *twin) (out []twin) {
+	if !t.new.PreserveUnknown {
+		return nil
+	}
+	var addBelow func(path contain.Path, o *schema.Node)
+	addBelow = func(path contain.Path, o *schema.Node) {
+		if o.MapType == "atomic" {
+			out = append(out, twin{slices.Clone(path), o, &schema.Node{PreserveUnknown: true}})
+			return
+		}
+		for _, p := range o.Properties {
+			addBelow(append(path, contain.Step{Kind: contain.Field, Name: p.Name}), p.Node)
+		}
+		if o.Additional != nil {
+			addBelow(append(path, contain.Step{Kind: contain.AnyKey}), o.Additional)
+		}
+	}
+	for _, p := range t.old.Properties {
+		if t.new.Property(p.Name) == nil {
+			addBelow(append(slices.Clone(t.path), contain.Step{Kind: contain.Field, Name: p.Name}), p.Node)
+		}
+	}
+	return out
 }
 
 // mergesAlike reports whether an apply merges the values of two nodes in the same way, as far as their keywords say.
@@ -86,7 +116,7 @@ func (c *comparison) keepsRemoved(p pair, t *twin) (report.Finding, bool) {
 		return report.Finding{}, false // such values are told by other rules
 	}
 	now, err := upstream.ApplyInTurn(upstream.Apply{Schema: before, Manifest: first}, upstream.Apply{Schema: after, Manifest: second})
-	if err != nil || compactJSON(same) == compactJSON(now) {
+	if err != nil || compactJSON(same) == compactJSON(now) || compactJSON(now) != compactJSON(first) {
 		return report.Finding{}, false
 	}
 	from, to := mergeOf(t.old), mergeOf(t.new)
@@ -105,8 +135,12 @@ func (c *comparison) manifestsOf(p pair, t *twin) (first, second map[string]any,
 	if left == "" {
 		return nil, nil, ""
 	}
+	root := p.to.schemaNode()
+	if _, declared, _ := descendSchema(root, t.path); declared == nil {
+		root = p.from.schemaNode()
+	}
 	manifest := func(value any) map[string]any {
-		obj, _ := aroundValue(p.to.schemaNode(), t.path, value).(map[string]any)
+		obj, _ := aroundValue(root, t.path, value).(map[string]any)
 		obj["apiVersion"], obj["kind"], obj["metadata"] = c.groupVersionOf(p.to), c.containOptions(p.to).Kind, map[string]any{"name": "example"}
 		return obj
 	}
@@ -129,20 +163,54 @@ func mergeOf(n *schema.Node) string {
 // partsToApply returns a value of a list or map with two parts, the same without the second, and the name of that; empty if there is none.
 func partsToApply(t *twin) (whole, part any, left string) {
 	switch {
+	case t.old.Type == "object" && takesAnyKey(t.new):
+		return fieldsToApply(t)
 	case t.old.Type != t.new.Type:
 	case t.new.Type == "array" && t.new.Items != nil:
 		a, b := itemsToApply(t)
 		if compactJSON(a) != compactJSON(b) {
 			return []any{a, b}, []any{a}, "the item " + compactJSON(b)
 		}
-	case t.new.Type == "object" && t.new.Additional != nil:
-		v := scalarOf(t.new.Additional, 0)
-		return map[string]any{"a": v, "b": v}, map[string]any{"a": v}, "b"
-	case t.new.Type == "object" && len(t.new.Properties) > 1:
-		a, b := t.new.Properties[0], t.new.Properties[1]
-		return map[string]any{a.Name: scalarOf(a.Node, 0), b.Name: scalarOf(b.Node, 0)}, map[string]any{a.Name: scalarOf(a.Node, 0)}, b.Name
+	case t.new.Type == "object":
+		return fieldsToApply(t)
 	}
 	return nil, nil, ""
+}
+
+// fieldsToApply returns an object with up to two fields that both nodes have, the same without the last, and the name of that.
+func fieldsToApply(t *twin) (whole, part any, left string) {
+	all, rest := map[string]any{}, map[string]any{}
+	for _, name := range namesToApply(t) {
+		if left != "" {
+			rest[left] = all[left]
+		}
+		left = name
+		all[name] = scalarOf(cmp.Or(childNode(t.old, name), childNode(t.new, name), &schema.Node{}), 0)
+	}
+	return all, rest, left
+}
+
+// namesToApply are up to two names of fields that both nodes have.
+func namesToApply(t *twin) []string {
+	var names []string
+	for _, p := range slices.Concat(t.old.Properties, t.new.Properties) {
+		names = append(names, p.Name)
+	}
+	names = append(names, "a", "b")
+	slices.Sort(names)
+	names = slices.DeleteFunc(slices.Compact(names), func(name string) bool {
+		has := func(n *schema.Node) bool { return childNode(n, name) != nil || takesAnyKey(n) }
+		return !has(t.old) || !has(t.new)
+	})
+	return names[:min(len(names), 2)]
+}
+
+// childNode is the node of a field, declared or not; nil if the schema has none for it.
+func childNode(n *schema.Node, name string) *schema.Node { return cmp.Or(n.Property(name), n.Additional) }
+
+// takesAnyKey reports whether an object keeps fields that nothing declares.
+func takesAnyKey(n *schema.Node) bool {
+	return n.PreserveUnknown || n.AdditionalBool != nil && *n.AdditionalBool
 }
 
 // itemsToApply are two items that differ in the keys of both lists.
