@@ -9,6 +9,9 @@ import (
 // OwnersRule is the ID of the rule about versions that managedFields of stored objects may name. A scan of the objects answers it.
 const OwnersRule = "owners-in-removed-version"
 
+// OwnersConverted is the After of a finding of [OwnersRule] about a version that stays, and that a new webhook converts.
+const OwnersConverted = "Webhook"
+
 var ownersInRemovedVersion = Rule{
 	ID:    OwnersRule,
 	Title: "A version was removed in which the owners of fields may be noted",
@@ -17,6 +20,8 @@ var ownersInRemovedVersion = Rule{
 		`to the object: "request to convert CR to an invalid group/version". It still does after all objects were ` +
 		`rewritten in another version and status.storedVersions was trimmed, because neither changes managedFields. kubectl apply --server-side, Flux and Argo CD fail. After any other ` +
 		`update all owners are lost.
+
+A new conversion webhook has to make the same conversions. While it is down, the API server refuses every server-side apply to such an object.
 
 Schemas do not show what the objects have, so this is a note about versions that were neither served nor stored any more. A comparison with a ` +
 		`cluster looks at each object, whichever version is removed, and fails with their number.`,
@@ -51,13 +56,23 @@ versions:
 		}
 		var out []report.Finding
 		for _, p := range c.oldParts {
-			if findVersion(c.newParts, p.Name) == nil && !p.Served && !c.isStored(p.Name) { // other rules fail the removal of others
-				out = append(out, report.Finding{
-					Outcome: report.Note, Version: p.Name, Before: p.Name, SchemaPath: p.documentTokens("name"), InOld: true,
-					Message: "version " + p.Name + " is gone; no server-side apply passes for objects whose managedFields still name it",
-					Reason:  "only the objects of a cluster show whether any do (sluice check NEW)",
-				})
+			if p.Served || c.isStored(p.Name) { // other rules fail what becomes of those
+				continue
 			}
+			f := report.Finding{
+				Outcome: report.Note, Version: p.Name, Before: p.Name, SchemaPath: p.documentTokens("name"), InOld: true,
+				Reason: "only the objects of a cluster show whether any do (sluice check NEW)",
+			}
+			switch {
+			case findVersion(c.newParts, p.Name) == nil:
+				f.Message = "version " + p.Name + " is gone; no server-side apply passes for objects whose managedFields still name it"
+			case c.webhookNamedAnew():
+				f.After = OwnersConverted
+				f.Message = "conversion changed from None to Webhook: each server-side apply to objects whose managedFields name version " + p.Name + " now needs the webhook"
+			default:
+				continue
+			}
+			out = append(out, f)
 		}
 		return out
 	},

@@ -206,7 +206,9 @@ func namesToApply(t *twin) []string {
 }
 
 // childNode is the node of a field, declared or not; nil if the schema has none for it.
-func childNode(n *schema.Node, name string) *schema.Node { return cmp.Or(n.Property(name), n.Additional) }
+func childNode(n *schema.Node, name string) *schema.Node {
+	return cmp.Or(n.Property(name), n.Additional)
+}
 
 // takesAnyKey reports whether an object keeps fields that nothing declares.
 func takesAnyKey(n *schema.Node) bool {

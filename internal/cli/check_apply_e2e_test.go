@@ -3,6 +3,7 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"os"
@@ -21,15 +22,32 @@ import (
 	"sluice.dev/tools/kube"
 )
 
-// TestE2EObjectsToWhichNothingCanBeApplied holds two findings against the API server: an object whose owners are noted in a removed version,
-// and one that has a value of another type. Each is found before the upgrade, and after it the apply is refused in these words.
+// TestE2EObjectsToWhichNothingCanBeApplied holds findings about applies against the API server: an object whose owners are noted in a version that
+// is removed, or that a new webhook has to convert, one that has a value of another type, and one with a list that repeats an item. Each is found
+// before the upgrade, and after it the apply is refused in these words.
 func TestE2EObjectsToWhichNothingCanBeApplied(t *testing.T) {
 	crdOf := func(versions ...string) string {
 		return "apiVersion: apiextensions.k8s.io/v1\nkind: CustomResourceDefinition\nmetadata: {name: movers.owners.test}\nspec:\n  group: owners.test\n  scope: Namespaced\n" +
 			"  names: {kind: Mover, listKind: MoverList, plural: movers, singular: mover}\n  versions: [" + strings.Join(versions, ", ") + "]\n"
 	}
 	field := func(kind string) string { return "properties: {d: {type: " + kind + "}}" }
-	tests := map[string]struct{ old, upgrade, rule, says string }{
+	unserved := crdOf(schemaVersion("v1", true, true, field("string")), schemaVersion("v1alpha1", false, false, field("string")))
+	tests := map[string]struct {
+		old, between, upgrade, rule, says string
+		value                             string // of the field; "x" if empty
+		manager                           string // whose apply is refused; the second if empty
+	}{
+		"a version that a new webhook converts": {
+			old:     crdOf(schemaVersion("v1", true, true, field("string")), schemaVersion("v1alpha1", false, true, field("string"))),
+			between: unserved,
+			upgrade: unserved + "  conversion: {strategy: Webhook, webhook: {conversionReviewVersions: [v1], clientConfig: {service: {name: nobody, namespace: default}}}}\n",
+			rule:    "owners-in-removed-version", says: "conversion webhook for owners.test/v1",
+		},
+		"an item twice": {
+			old:     crdOf(schemaVersion("v1", true, true, "properties: {d: {type: array, items: {type: string}}}"), schemaVersion("v1alpha1", false, true, "properties: {d: {type: array, items: {type: string}}}")),
+			upgrade: crdOf(schemaVersion("v1", true, true, "properties: {d: {type: array, x-kubernetes-list-type: set, items: {type: string}}}"), schemaVersion("v1alpha1", false, true, "properties: {d: {type: array, x-kubernetes-list-type: set, items: {type: string}}}")),
+			rule:    "stored-objects-ratcheted", says: "duplicate entries", value: `["x", "x"]`, manager: "first",
+		},
 		"a version that owners name": {
 			old:     crdOf(schemaVersion("v1", true, true, field("string")), schemaVersion("v1alpha1", false, true, field("string"))),
 			upgrade: crdOf(schemaVersion("v1", true, true, field("string"))), rule: "owners-in-removed-version", says: "request to convert CR to an invalid group/version",
@@ -63,7 +81,7 @@ func TestE2EObjectsToWhichNothingCanBeApplied(t *testing.T) {
 		apply := func(version, manager, labels string) error {
 			text := `{"apiVersion": "owners.test/` + version + `", "kind": "Mover", "metadata": {"name": "m"` + labels + `}`
 			if manager == "first" {
-				text += `, "spec": {"d": "x"}`
+				text += `, "spec": {"d": ` + cmp.Or(tt.value, `"x"`) + `}`
 			}
 			_, err := objects.Resource(schema.GroupVersionResource{Group: "owners.test", Version: version, Resource: "movers"}).Namespace("default").
 				Patch(ctx, "m", types.ApplyPatchType, []byte(text+"}"), metav1.PatchOptions{FieldManager: manager})
@@ -75,7 +93,16 @@ func TestE2EObjectsToWhichNothingCanBeApplied(t *testing.T) {
 		if err := apply("v1", "second", `, "labels": {"a": "b"}`); err != nil {
 			t.Fatal(err)
 		}
-		code, out, errs := sluice(t, "check", "--kubeconfig", c.Kubeconfig, "-o", "json", newFile)
+		if tt.between != "" {
+			betweenFile := filepath.Join(dir, "between.yaml")
+			if err := os.WriteFile(betweenFile, []byte(tt.between), 0o600); err != nil {
+				t.Fatal(err)
+			}
+			if err := k.Apply(ctx, betweenFile, false); err != nil {
+				t.Fatal(err)
+			}
+		}
+		code, out, errs := sluice(t, "check", "--kubeconfig", c.Kubeconfig, "-o", "json", "--mode", "stored", newFile)
 		var doc struct{ CRDs []report.CRD }
 		if err := json.Unmarshal([]byte(out), &doc); err != nil || code != ExitFindings {
 			t.Fatalf("%s: exit code %d: %v %s", name, code, err, errs)
@@ -84,7 +111,7 @@ func TestE2EObjectsToWhichNothingCanBeApplied(t *testing.T) {
 		for _, f := range doc.CRDs[0].Findings {
 			found = found || f.Rule == tt.rule && f.Severity == report.Fail && f.Objects != nil && f.Objects.Affected == 1
 		}
-		if got := doc.CRDs[0].Objects; !found || got == nil || got.Unappliable != 1 {
+		if got := doc.CRDs[0].Objects; !found || got == nil || got.Unappliable != 1 && tt.value == "" {
 			t.Errorf("%s is not found: %+v\n%s", name, got, out)
 		}
 		if err := k.Apply(ctx, newFile, false); err != nil {
@@ -92,7 +119,7 @@ func TestE2EObjectsToWhichNothingCanBeApplied(t *testing.T) {
 		}
 		var refused error
 		_ = wait.PollUntilContextTimeout(ctx, 50*time.Millisecond, 30*time.Second, true, func(context.Context) (bool, error) {
-			refused = apply("v1", "second", `, "labels": {"a": "c"}`) // the API server serves the new CRD in a moment
+			refused = apply("v1", cmp.Or(tt.manager, "second"), `, "labels": {"a": "c"}`) // the API server serves the new CRD in a moment
 			return refused != nil, nil
 		})
 		if refused == nil || !strings.Contains(refused.Error(), tt.says) {

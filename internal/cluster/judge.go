@@ -43,7 +43,7 @@ func newJudge(live *apiextensionsv1.CustomResourceDefinition, from string, next 
 		return nil, err
 	}
 	j := &judge{
-		v: v, apiVersion: next.Spec.Group + "/" + to, gone: removedVersions(live, next),
+		v: v, apiVersion: next.Spec.Group + "/" + to, gone: versionsOutOfReach(live, next),
 		status: options.StatusSubresource && v.Ratchets() && !upstream.RatchetsStatusIn(kube),
 	}
 	if v.HasSetsOfCompounds() {
@@ -55,15 +55,22 @@ func newJudge(live *apiextensionsv1.CustomResourceDefinition, from string, next 
 	return j, err
 }
 
-// removedVersions are the apiVersions of the live CRD that the new one does not have.
-func removedVersions(live, next *apiextensionsv1.CustomResourceDefinition) []string {
+// versionsOutOfReach are the apiVersions of the live CRD that the new one does not have, or that nobody requests and only its new webhook
+// converts.
+func versionsOutOfReach(live, next *apiextensionsv1.CustomResourceDefinition) []string {
 	var out []string
 	for _, v := range live.Spec.Versions {
-		if !slices.ContainsFunc(next.Spec.Versions, func(n apiextensionsv1.CustomResourceDefinitionVersion) bool { return n.Name == v.Name }) {
+		kept := slices.ContainsFunc(next.Spec.Versions, func(n apiextensionsv1.CustomResourceDefinitionVersion) bool { return n.Name == v.Name })
+		if !kept || !v.Served && !v.Storage && NamesWebhook(next) && !NamesWebhook(live) {
 			out = append(out, live.Spec.Group+"/"+v.Name)
 		}
 	}
 	return out
+}
+
+// NamesWebhook reports whether a webhook converts between the versions of a CRD.
+func NamesWebhook(crd *apiextensionsv1.CustomResourceDefinition) bool {
+	return crd.Spec.Conversion != nil && crd.Spec.Conversion.Strategy == apiextensionsv1.WebhookConverter
 }
 
 // fateOf judges an object that the server sent, in valid JSON. It overwrites raw.
@@ -90,6 +97,7 @@ func (j *judge) fateOf(ctx context.Context, raw []byte) (Fate, error) {
 	if err != nil {
 		return Fate{}, fmt.Errorf("%s: %w", f.Name, err)
 	}
+	f.Repeats = brief.Clip(strings.Join(errorTexts(judged.Repeats), "; "), maxWordsLen)
 	f.Dropped, f.Defaulted = clipAll(judged.Dropped), judged.Defaulted || judged.Changed
 	if j.v.Ratchets() {
 		f.Strict, f.Refused = errorTexts(judged.Strict), errorTexts(judged.Ratcheted)

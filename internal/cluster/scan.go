@@ -18,12 +18,15 @@ type Fate struct {
 	Refused []string
 	// Strict are its words where the object would be refused if ratcheting did not tolerate what is left alone.
 	Strict []string
+	// Repeats are the words about lists that hold an item twice: updates tolerate that, an apply of the same manifest and another creation do
+	// not.
+	Repeats string
 	// Unappliable says why the API server would refuse every server-side apply to the object, though updates pass that leave it alone.
 	Unappliable string
 	// StatusRefused says why the API server would refuse every write of the status, though updates pass that leave the value alone.
 	StatusRefused string
 	// OwnersGone says which manager's fields are noted in a version that the new CRD does not have, so that the API server would refuse every
-	// server-side apply to the object.
+	// server-side apply to the object, or that only a new webhook converts.
 	OwnersGone string
 	// Dropped are the fields that would be pruned.
 	Dropped []string
@@ -37,10 +40,10 @@ type Fate struct {
 type Scan struct {
 	// Version is the API version that the objects were read in, Target the one whose new schema judged them.
 	Version, Target string
-	// Checked objects; Refused, Strict, Tolerated (Strict alone), Unappliable, StatusRefused, OwnersGone, Dropped, Defaulted and Unjudged
-	// of them have that fate.
+	// Checked objects; Refused, Strict (or Repeats), Tolerated (Strict alone), Repeats, Unappliable, StatusRefused, OwnersGone, Dropped, Defaulted
+	// and Unjudged of them have that fate.
 	// NoApply counts those that are Unappliable or whose OwnersGone is set.
-	Checked, Refused, Strict, Tolerated, Unappliable, StatusRefused, OwnersGone, NoApply, Dropped, Defaulted, Unjudged int64
+	Checked, Refused, Strict, Tolerated, Repeats, Unappliable, StatusRefused, OwnersGone, NoApply, Dropped, Defaulted, Unjudged int64
 	// Fates of the first bad objects of each kind, in the order of the listing.
 	Fates []Fate
 	// Renewed counts how often the listing continued with a newer state of the server, because it took longer than the server keeps
@@ -183,7 +186,7 @@ func routeVersions(live, next *apiextensionsv1.CustomResourceDefinition) (from s
 	if to == nil {
 		return served, nil, "the new CRD has no storage version"
 	}
-	webhook := next.Spec.Conversion != nil && next.Spec.Conversion.Strategy == apiextensionsv1.WebhookConverter
+	webhook := NamesWebhook(next)
 	if to.Name != served && webhook {
 		for i := range next.Spec.Versions {
 			if v := &next.Spec.Versions[i]; v.Name == served {

@@ -42,7 +42,10 @@ func (t *tally) countBatch(b *batch) {
 			t.count.Refused++
 			t.keepExample(refused, at)
 		}
-		if len(f.Strict) > 0 {
+		if f.Repeats != "" {
+			t.count.Repeats++
+		}
+		if len(f.Strict) > 0 || f.Repeats != "" {
 			t.count.Strict++
 			t.keepExample(strict, at)
 		}

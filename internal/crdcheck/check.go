@@ -146,9 +146,15 @@ func Tell(out *report.CRD, s cluster.Scan) {
 		"would be refused by an update that touches the field", func(f cluster.Fate) (bool, string) {
 			return len(f.Strict) > 0 && len(f.Refused) == 0 && f.Unappliable == "" && f.StatusRefused == "", strings.Join(f.Strict, "; ")
 		})
+	add(ruleObjectsRatcheted, report.ObjectsRatcheted, s.Repeats, "would be refused by an apply of the same manifest, and when it is created again, because a list holds an item twice",
+		func(f cluster.Fate) (bool, string) { return f.Repeats != "", f.Repeats })
 	// The objects answer what the schemas alone can only warn of.
+	ownersHarm := "would be refused by every server-side apply, because metadata.managedFields names a version that is removed"
+	if slices.ContainsFunc(out.Findings, func(f report.Finding) bool { return f.Rule == compat.OwnersRule && f.After == compat.OwnersConverted }) {
+		ownersHarm = "would need the new webhook for every server-side apply, because metadata.managedFields names a version that it has to convert"
+	}
 	out.Findings = slices.DeleteFunc(out.Findings, func(f report.Finding) bool { return f.Rule == compat.OwnersRule })
-	add(compat.OwnersRule, report.ClientsBroken, s.OwnersGone, "would be refused by every server-side apply, because their owners are noted in a version that is removed; sluice migrate "+out.Name+" rewrites that",
+	add(compat.OwnersRule, report.ClientsBroken, s.OwnersGone, ownersHarm+"; sluice migrate "+out.Name+" rewrites that",
 		func(f cluster.Fate) (bool, string) { return f.OwnersGone != "", f.OwnersGone })
 	add(ruleObjectsPruned, report.DataLost, s.Dropped, "would lose data", func(f cluster.Fate) (bool, string) {
 		return len(f.Dropped) > 0, "loses " + strings.Join(f.Dropped, ", ")

@@ -235,10 +235,6 @@ func storageVersion(crd *apiextensionsv1.CustomResourceDefinition) *apiextension
 	return nil
 }
 
-func converts(crd *apiextensionsv1.CustomResourceDefinition) bool {
-	return crd.Spec.Conversion != nil && crd.Spec.Conversion.Strategy == apiextensionsv1.WebhookConverter
-}
-
 func (r *run) migrateObjects(ctx context.Context) error {
 	if !r.o.AllowLoss {
 		if lossy, err := r.findLoss(ctx); lossy || err != nil {
@@ -281,7 +277,7 @@ func (r *run) migrateObjects(ctx context.Context) error {
 func (r *run) findLoss(ctx context.Context) (bool, error) {
 	storage := storageVersion(r.crd)
 	for _, v := range r.crd.Spec.Versions {
-		if converts(r.crd) || !slices.Contains(r.Trimmed, v.Name) || apiequality.Semantic.DeepEqual(v.Schema, storage.Schema) {
+		if cluster.NamesWebhook(r.crd) || !slices.Contains(r.Trimmed, v.Name) || apiequality.Semantic.DeepEqual(v.Schema, storage.Schema) {
 			continue
 		}
 		if !v.Served {

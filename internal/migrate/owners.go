@@ -11,6 +11,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/version"
 	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
+
+	"sluice.dev/internal/cluster"
 )
 
 // The API server converts an object to each version that its managedFields name before it merges a server-side apply
@@ -45,7 +47,7 @@ func (r *run) namesLeaving(owners []metav1.ManagedFieldsEntry) bool {
 // field became which.)
 func (r *run) ownersFor(ctx context.Context, object *metav1.PartialObjectMetadata) ([]metav1.ManagedFieldsEntry, error) {
 	keep := func(fieldpath.Path) bool { return true }
-	if converts(r.crd) {
+	if cluster.NamesWebhook(r.crd) {
 		var in map[string]any
 		if err := send(ctx, r.rest.Get().AbsPath(r.path(object.Namespace, object.Name)), &in); err != nil {
 			return nil, err

@@ -5,6 +5,10 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"k8s.io/apiextensions-apiserver/pkg/apis/apiextensions"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	structuralschema "k8s.io/apiextensions-apiserver/pkg/apiserver/schema"
+	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema/listtype"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"sluice.dev/schema/upstream"
@@ -45,6 +49,7 @@ func TestJudgeAgreesWithItsParts(t *testing.T) {
 			t.Fatal(err)
 		}
 		want := upstream.Judgement{Dropped: pruned, Defaulted: defaulted, Strict: strict.Errors, Ratcheted: tolerant.Errors}
+		want.Repeats = repeatsOf(t, schema, served)
 		want.Changed = len(pruned) == 0 && !defaulted && !cmp.Equal(served, obj)
 		texts := cmp.Transformer("texts", func(l field.ErrorList) []string {
 			var out []string
@@ -76,4 +81,18 @@ func TestJudgeAgreesWithItsParts(t *testing.T) {
 	if refused < 20 || ratcheted < 10 || dropped < 10 {
 		t.Errorf("%d refused, %d ratcheted, %d pruned: too few to tell", refused, ratcheted, dropped)
 	}
+}
+
+// repeatsOf are the errors of the API server's own code about lists that hold an item twice.
+func repeatsOf(t *testing.T, props *apiextensionsv1.JSONSchemaProps, obj map[string]any) field.ErrorList {
+	t.Helper()
+	var internal apiextensions.JSONSchemaProps
+	if err := apiextensionsv1.Convert_v1_JSONSchemaProps_To_apiextensions_JSONSchemaProps(props, &internal, nil); err != nil {
+		t.Fatal(err)
+	}
+	structural, err := structuralschema.NewStructural(&internal)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return listtype.ValidateListSetsAndMaps(nil, structural, obj)
 }

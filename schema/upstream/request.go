@@ -10,6 +10,7 @@ import (
 	"maps"
 	"reflect"
 
+	structurallisttype "k8s.io/apiextensions-apiserver/pkg/apiserver/schema/listtype"
 	apiequality "k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -131,6 +132,9 @@ type Judgement struct {
 	Defaulted, Changed bool
 	// Strict has the errors of [Validator.TouchUpdate] without ratcheting, Ratcheted those with it: the same errors or fewer.
 	Strict, Ratcheted field.ErrorList
+	// Repeats has the errors about lists of type set or map that hold an item twice. An update tolerates them, an apply of the same manifest
+	// and another creation do not.
+	Repeats field.ErrorList
 }
 
 // Judge combines [Validator.Read] and [Validator.TouchUpdate], without and with ratcheting. It costs about as much as one of them.
@@ -146,6 +150,9 @@ func (v *Validator) Judge(ctx context.Context, stored map[string]any) (j Judgeme
 	}
 	j.Dropped, j.Defaulted = old.pruned, old.defaulted
 	j.Changed = !old.clean && len(old.pruned) == 0 && !old.defaulted && !reflect.DeepEqual(old.object, stored)
+	if v.mayRepeat(old.object) {
+		j.Repeats = structurallisttype.ValidateListSetsAndMaps(nil, v.structural, old.object)
+	}
 	strict, err := v.updateRead(ctx, nil, old, how{touch: true})
 	if err != nil || !strict.Refused() {
 		return j, err // an object that passes without ratcheting passes with it

@@ -85,8 +85,12 @@ func (g *Guard) askOwners(ctx context.Context, req *admissionv1.AdmissionRequest
 				if err != nil {
 					f.Reason = err.Error()
 				}
-				f.Message = fmt.Sprintf("%d of %s would be refused by every server-side apply, because their owners are noted in version %s, which is gone; rewrite that first with: sluice migrate %s",
-					n.Affected, brief.Count(n.Checked, "stored object"), f.Version, live.Name)
+				harm, why := "would be refused by", "which is gone"
+				if f.After == compat.OwnersConverted {
+					harm, why = "would need the new webhook for", "which it has to convert"
+				}
+				f.Message = fmt.Sprintf("%d of %s %s every server-side apply, because metadata.managedFields names version %s, %s; rewrite that first with: sluice migrate %s",
+					n.Affected, brief.Count(n.Checked, "stored object"), harm, f.Version, why, live.Name)
 				result.Verdict = report.Unsafe
 			case err == nil:
 				continue
