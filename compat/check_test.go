@@ -157,6 +157,11 @@ func TestWhichVersionsAreCompared(t *testing.T) {
 			[]string{"owners-in-removed-version"}, // a note
 		},
 		{
+			"a version that is neither may stand in managedFields, which a new webhook has to convert",
+			versions("v1 served,storage "+loose, "v2 none "+loose), versions("v1 served,storage "+loose, "v2 none "+loose) + webhook, nil,
+			[]string{"owners-in-removed-version"}, // a note
+		},
+		{
 			"unless objects are stored in it",
 			versions("v1 served,storage "+loose, "v2 none "+loose), versions("v1 served,storage " + loose),
 			[]string{"v1", "v2"},

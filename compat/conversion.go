@@ -4,11 +4,15 @@ package compat
 // request for v2 needs it, and one for v1 does not.
 
 import (
+	"bytes"
+	"crypto/x509"
 	"fmt"
 	"slices"
 	"strings"
 
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+
+	"sluice.dev/report"
 )
 
 // webhookConversions are the steps that requests in the served versions of a CRD need: none under the strategy None, and none if all
@@ -96,6 +100,27 @@ func webhookAddress(d *crd) string {
 		return at
 	}
 	return at + " with ConversionReview " + w.ConversionReviewVersions[i]
+}
+
+// brokenBundle is the finding about a caBundle without a certificate, which API servers before 1.31 take: no conversion passes then.
+func (c *comparison) brokenBundle() (report.Finding, bool) {
+	bundle := bundleOf(c.new)
+	if !c.hasBothCRDs() || len(bundle) == 0 || bytes.Equal(bundle, bundleOf(c.old)) || len(c.newConversions) == 0 ||
+		x509.NewCertPool().AppendCertsFromPEM(bundle) || c.refusalWords("spec.conversion.webhookClientConfig.caBundle") != "" {
+		return report.Finding{}, false
+	}
+	return report.Finding{
+		Message:    "the caBundle of the webhook holds no certificate, so no request passes that it has to convert: " + stepNames(c.newConversions),
+		SchemaPath: []string{"spec", "conversion", "webhook", "clientConfig", "caBundle"},
+	}, true
+}
+
+// bundleOf is the CA bundle of the conversion webhook.
+func bundleOf(d *crd) []byte {
+	if !namesWebhook(d) || d.Spec.Conversion.Webhook == nil || d.Spec.Conversion.Webhook.ClientConfig == nil {
+		return nil
+	}
+	return d.Spec.Conversion.Webhook.ClientConfig.CABundle
 }
 
 // stepNames names each step once, for people.

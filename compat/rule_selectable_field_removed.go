@@ -6,6 +6,7 @@ import (
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 
 	"sluice.dev/report"
+	"sluice.dev/schema/upstream"
 )
 
 var selectableFieldRemoved = Rule{
@@ -65,6 +66,9 @@ versions:
 `,
 	whole: func(_ context.Context, c *comparison) []report.Finding {
 		var out []report.Finding
+		if !upstream.HasSelectableFields(c.opts.KubeVersion) {
+			return nil
+		}
 		for _, p := range c.servedPairs() {
 			out = append(out, namesGone(jsonPaths(p.from.SelectableFields), jsonPaths(p.to.SelectableFields), func(path string) report.Finding {
 				return report.Finding{

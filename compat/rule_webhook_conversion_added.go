@@ -16,6 +16,8 @@ var webhookConversionAdded = Rule{
 		`the address changed, or the version of the ConversionReview. While the webhook does not answer, requests that need it fail. ` +
 		`If it drops a field of an object, the next write erases the field.
 
+No request that needs the webhook passes if its caBundle holds no certificate. Kubernetes 1.31 and later refuse such an update.
+
 If only a new version needs the new conversions, the change is undecided. kubectl and the deletion of namespaces use the ` +
 		`version with the highest priority, even if it is new.`,
 	Help: `First roll out the webhook that can make the new conversions, and declare a new version with served: false. Test the webhook: objects ` +
@@ -65,6 +67,9 @@ versions:
   storage: false
 `,
 	whole: func(_ context.Context, c *comparison) []report.Finding {
+		if f, ok := c.brokenBundle(); ok {
+			return []report.Finding{f}
+		}
 		steps := c.conversionsAnew()
 		anew := c.needWebhookAnew(steps)
 		if !c.hasBothCRDs() || len(steps) == 0 || len(anew) > 0 && c.webhookNamedAnew() { // the last is conversion-strategy-changed

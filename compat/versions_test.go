@@ -1,10 +1,12 @@
 package compat
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
 	"k8s.io/apimachinery/pkg/util/version"
 
 	"sluice.dev/report"
@@ -80,6 +82,56 @@ func TestStatusWritesOfTheTarget(t *testing.T) {
 				if len(got.Findings) == 0 || got.Findings[0].Level != want || got.Findings[0].MayBe != "" {
 					t.Errorf("%s at %s, status subresource %t, under %s: %+v, want %s", c.keyword, c.place, status, kube, got.Findings, want)
 				}
+			}
+		}
+	}
+}
+
+// TestABundleWithoutCertificate: API servers before 1.31 take it, and then no conversion passes.
+func TestABundleWithoutCertificate(t *testing.T) {
+	const loose, broken = "type: string", "\n    clientConfig: {caBundle: Cg==, service: {name: widget-webhook, namespace: widgets}}\n"
+	two, one := versions("v1 served,storage "+loose, "v2 served "+loose), versions("v1 served,storage "+loose)
+	bad := strings.Replace(webhook, "\n    clientConfig: {service: {name: widget-webhook, namespace: widgets}}\n", broken, 1)
+	for name, tt := range map[string]struct {
+		old, new, kube string
+		rules          []string
+	}{
+		"new with two versions":          {two + webhook, two + bad, "1.30", []string{"webhook-conversion-added"}},
+		"as before":                      {two + bad, two + bad, "1.30", nil},
+		"nothing to convert":             {one + webhook, one + bad, "1.30", nil},
+		"new with the webhook":           {two, two + bad, "1.30", []string{"conversion-strategy-changed", "webhook-conversion-added"}},
+		"refused by a later API server":  {two + webhook, two + bad, "1.31", []string{"crd-refused-by-api-server"}},
+		"another webhook, as bad, later": {two, two + bad, "1.31", []string{"conversion-strategy-changed", "crd-refused-by-api-server"}},
+	} {
+		got, err := Check(t.Context(), patched(t, tt.old), patched(t, tt.new), Options{KubeVersion: version.MustParse(tt.kube)})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if diff := cmp.Diff(tt.rules, slices.Sorted(slices.Values(ruleIDs(got.Findings)))); diff != "" {
+			t.Errorf("%s: %s", name, diff)
+		}
+	}
+}
+
+// TestSelectableFieldsBeforeTheyWereKnown: API servers before 1.31 drop them from the CRD.
+func TestSelectableFieldsBeforeTheyWereKnown(t *testing.T) {
+	const with = `
+versions:
+- name: v1
+  served: true
+  storage: true
+  selectableFields: [{jsonPath: .spec.%s}]
+  schema: {openAPIV3Schema: {type: object, properties: {spec: {type: object, properties: {num: {type: string}}}}}}
+`
+	known, unknown, none := fmt.Sprintf(with, "num"), fmt.Sprintf(with, "nothing"), strings.Replace(with, "  selectableFields: [{jsonPath: .spec.%s}]\n", "", 1)
+	for kube, want := range map[string][][]string{"1.30": {nil, nil, nil}, "1.31": {{"crd-refused-by-api-server"}, {"selectable-field-removed"}, nil}} {
+		for i, pair := range [][2]string{{none, unknown}, {known, none}, {none, known}} {
+			got, err := Check(t.Context(), patched(t, pair[0]), patched(t, pair[1]), Options{KubeVersion: version.MustParse(kube)})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(want[i], slices.Sorted(slices.Values(ruleIDs(got.Findings)))); diff != "" {
+				t.Errorf("%s, %d: %s", kube, i, diff)
 			}
 		}
 	}

@@ -36,6 +36,7 @@ func ValidateCRD(ctx context.Context, crd *apiextensionsv1.CustomResourceDefinit
 	internal.Status = apiextensions.CustomResourceDefinitionStatus{}
 	internal.Generation = 1
 	addStoredVersion(internal)
+	dropUnknown(internal, kube)
 	errs = crdvalidation.ValidateCustomResourceDefinition(ctx, internal)
 	if len(errs) == 0 {
 		errs = metavalidation.ValidateObjectMetaAccessor(internal, false, pathSegment, metadataPath)
@@ -49,6 +50,17 @@ func orTooNew(ctx context.Context, errs field.ErrorList, crd, old *apiextensions
 		return errs, err
 	}
 	return rulesTooNew(crd, old, kube)
+}
+
+// dropUnknown drops what an API server of version kube does not know.
+func dropUnknown(crd *apiextensions.CustomResourceDefinition, kube *version.Version) {
+	if HasSelectableFields(kube) {
+		return
+	}
+	crd.Spec.SelectableFields = nil
+	for i := range crd.Spec.Versions {
+		crd.Spec.Versions[i].SelectableFields = nil
+	}
 }
 
 // addStoredVersion adds the storage version to status.storedVersions (PrepareForCreate and PrepareForUpdate of
@@ -78,6 +90,8 @@ func ValidateCRDUpdate(ctx context.Context, crd, old *apiextensionsv1.CustomReso
 	if err != nil {
 		return nil, err
 	}
+	dropUnknown(internal, kube)
+	dropUnknown(internalOld, kube)
 	errs = metavalidation.ValidateObjectMetaAccessor(internal, false, pathSegment, metadataPath)
 	errs = append(errs, metavalidation.ValidateObjectMetaAccessorUpdate(internal, internalOld, metadataPath)...)
 	errs = append(errs, crdvalidation.ValidateCustomResourceDefinitionUpdate(ctx, internal, internalOld)...)

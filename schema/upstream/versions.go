@@ -45,6 +45,13 @@ func RatchetsStatusIn(kube *version.Version) bool {
 // ChecksNumbers reports whether an API server of that version checks formats of numbers; nil stands for the linked libraries.
 func ChecksNumbers(kube *version.Version) bool { return kube == nil || kube.AtLeast(numbersSince) }
 
+// HasSelectableFields reports whether an API server of that version knows selectableFields, which older ones drop
+// (CustomResourceFieldSelectors in k8s.io/apiextensions-apiserver/pkg/features, KEP-4358; dropSelectableFields in
+// pkg/registry/customresourcedefinition/strategy.go of v0.30); nil stands for the linked libraries.
+func HasSelectableFields(kube *version.Version) bool {
+	return kube == nil || kube.AtLeast(version.MajorMinor(1, 31))
+}
+
 // checksCABundle reports whether an API server of that version refuses an update of an established CRD with a caBundle that is no certificate
 // (allowInvalidCABundle in k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/validation/validation.go of v0.31).
 func checksCABundle(kube *version.Version) bool {
