@@ -14,8 +14,8 @@ import (
 
 // formats lists the string formats that the API server checks, without hyphens. Each has the minor version of Kubernetes 1 whose
 // library introduced it, and a few examples (k8s.io/apiextensions-apiserver/pkg/apiserver/validation/formats.go). An API server checks
-// it from the next version on: see [upstream.LibraryVersion]. All other formats accept everything. If strings of a format can be long, long is
-// a pattern of some such strings.
+// it from the next version on: see [upstream.LibraryVersion]. All other formats accept everything. Where these do not do, strings of
+// the pattern long are tried: long ones, and one that is an address of both kinds.
 var formats = map[string]struct {
 	since   uint
 	samples []string
@@ -26,7 +26,7 @@ var formats = map[string]struct {
 	"email":        {0, []string{"a@example.com", "someone.else@example.org"}, `^[a-z]+@example[.]com$`},
 	"hostname":     {0, []string{"example.com", "a", "localhost", "A-1.example.org"}, `^([a-z]{1,9}[.])*[a-z]{2,9}$`},
 	"ipv4":         {0, []string{"10.0.0.1", "192.168.0.1", "0.0.0.0", "255.255.255.255"}, ""},
-	"ipv6":         {0, []string{"::1", "2001:db8::1", "fe80::1"}, ""},
+	"ipv6":         {0, []string{"::1", "2001:db8::1", "fe80::1"}, `^::ffff:10[.]0[.]0[.]1$`},
 	"cidr":         {0, []string{"10.0.0.0/8", "2001:db8::/32", "10.0.0.1/32"}, ""},
 	"mac":          {0, []string{"00:00:5e:00:53:01", "02:00:5e:10:00:00:00:01"}, ""},
 	"uuid":         {0, []string{"f47ac10b-58cc-0372-8567-0e02b2c3d479", "F47AC10B58CC037285670E02B2C3D479"}, ""},
@@ -47,6 +47,22 @@ var formats = map[string]struct {
 	"datetime":     {0, []string{"2014-12-15T19:30:20.000Z", "2006-01-02T15:04:05Z", "2006-01-02T15:04:05+01:00", "2006-01-02t15:04:05z"}, `^2006-01-02T15:04:05[.]0+Z$`},
 	"k8sshortname": {34, []string{"a", "example", "a-1"}, ""},
 	"k8slongname":  {34, []string{"a", "example.com", "a-1.b"}, ""},
+}
+
+// shapes are patterns that every string of a format matches, and others as well: a proof that no string fits the patterns is one for the format
+// (strfmt of k8s.io/kube-openapi, which uses net.ParseIP, net.ParseCIDR, net.ParseMAC and time.Parse).
+var shapes = map[string]string{
+	"ipv4":     `^[0-9a-fA-F:.]*[.][0-9a-fA-F:.]*$`,
+	"ipv6":     `^[0-9a-fA-F:.]*:[0-9a-fA-F:.]*$`,
+	"cidr":     `^[0-9a-fA-F:.]+/[0-9]+$`,
+	"mac":      `^[0-9a-fA-F:.-]{12,59}$`,
+	"uuid":     strfmt.UUIDPattern,
+	"uuid3":    strfmt.UUID3Pattern,
+	"uuid4":    strfmt.UUID4Pattern,
+	"uuid5":    strfmt.UUID5Pattern,
+	"date":     `^[0-9]{4}-[0-9]{2}-[0-9]{2}$`,
+	"datetime": `^[0-9]{4}-[0-9]{2}-[0-9]{2}[tT][0-9]{2}:[0-9]{2}:`,
+	"byte":     `^[A-Za-z0-9+/=]*$`,
 }
 
 // effectiveFormat returns the format of strings that is checked, without hyphens, or "".
@@ -83,6 +99,9 @@ func (l *library) MatchFormat(name, s string) bool { return matchFormat(name, s)
 
 // Samples implements [logic.Strings].
 func (l *library) Samples(format string) []string { return formats[format].samples }
+
+// Shape implements [logic.Strings].
+func (l *library) Shape(format string) string { return shapes[format] }
 
 // Long implements [logic.Strings].
 func (l *library) Long(format string) string { return formats[format].long }

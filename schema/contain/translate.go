@@ -162,7 +162,7 @@ func (t *translator) valuePieces(n *schema.Node, p place) []piece {
 			add("pattern", logic.Pattern{Expr: n.Pattern}, n.Pattern)
 		}
 	}
-	if f := t.effectiveFormat(n); f != "" && isStringFormat(n) {
+	if f := t.effectiveFormat(n); f != "" && f != "password" && isStringFormat(n) { // which every string is
 		add("format", logic.Format{Name: f}, n.Format)
 	}
 	if len(n.Enum) > 0 {

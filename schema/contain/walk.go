@@ -101,8 +101,13 @@ func (w *walker) withoutLists(o, n place, goal logic.Formula) logic.Formula {
 		return goal
 	}
 	lists := logic.And{logic.Kinds(logic.Array), goal}
-	if !w.provedLocally(o, lists) {
-		w.recordSuspect(o, n, Gap{Keyword: "format", Detail: ListsLetThrough, Harm: Refused, Before: o.node.Format, After: formatOf(n)}, lists)
+	after := formatOf(n)
+	if after == o.node.Format {
+		after = nil // something else refuses them
+	}
+	told := func(x suspect) bool { return x.gap.Detail == ListsLetThrough && slices.Equal(x.gap.Path, w.publicPath()) }
+	if !slices.ContainsFunc(w.suspects, told) && !w.provedLocally(o, lists) {
+		w.recordSuspect(o, n, Gap{Keyword: "format", Detail: ListsLetThrough, Harm: Refused, Before: o.node.Format, After: after}, lists)
 	}
 	return logic.And{logic.Kinds(logic.AnyKind &^ logic.Array), goal}
 }
@@ -210,6 +215,9 @@ func (w *walker) comparePieces(o, n place) {
 		if x.keyword == "x-kubernetes-list-type" && n.isSetOfCompounds() && !o.isSetOfCompounds() {
 			goal = logic.Or{goal, someCompound} // nothing can be applied to such a list, equal items or not
 		}
+		if slices.Contains(junctors, x.keyword) { // a branch with a format lets lists through as well, or does not
+			goal = w.withoutLists(o, n, goal)
+		}
 		switch {
 		case w.sayTheSame(o, x) || w.sameKeys(o, n, x):
 			w.traceProven(x.keyword, x.detailOrIndex(), equalKeyword)
@@ -235,6 +243,9 @@ func (w *walker) comparePieces(o, n place) {
 	}
 	w.compareTransitions(o, n)
 }
+
+// junctors are the keywords whose branches are schemas of their own.
+var junctors = []string{"allOf", "anyOf", "oneOf", "not"}
 
 // impliedPiece reports whether the old rules imply a new one on creation.
 func (w *walker) impliedPiece(o, n place, r *schema.Rule) bool {

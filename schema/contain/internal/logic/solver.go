@@ -18,6 +18,8 @@ type Strings interface {
 	Samples(format string) []string
 	// Long returns a pattern of some strings of a format that can be long; empty if there are none.
 	Long(format string) string
+	// Shape returns a pattern that all strings of the format match, and others as well; empty if there is none.
+	Shape(format string) string
 }
 
 // Solver searches models. It is not safe for concurrent use. It remembers results about parts, so that a second search for the same

@@ -1,8 +1,8 @@
 package logic
 
 // Which string matches some patterns and formats and avoids others? The automata of package regular find strings for patterns; for formats
-// there are samples. For example, for the pattern ^a and the format ipv4 it finds nothing, but has no proof, because formats have no
-// automaton.
+// there are samples, and patterns that all strings of a format match. For example, no string has the pattern / and the format ipv4; for the
+// pattern ^9{4}[.] and that format it finds nothing, but has no proof.
 
 import (
 	"regexp"
@@ -22,7 +22,7 @@ func (s *Solver) solveString(st *state, want int) ([]any, bool) {
 	}
 	out, none := s.membersAndOthers(st, want, excluded)
 	if words := excludedWords(st.enums); len(out) == 0 && !none && words != "" {
-		match, avoid := st.matchAndAvoid()
+		match, avoid := s.matchAndAvoid(st)
 		var found []string
 		if found, none = s.Strings.Members(&s.work, match, append(avoid, words), st.length, want); !none {
 			s.chargeStep(bytesOf(found) / bytesMade)
@@ -30,7 +30,7 @@ func (s *Solver) solveString(st *state, want int) ([]any, bool) {
 		}
 	}
 	if long := s.longOf(st.formats); len(out) == 0 && !none && len(long) > 0 { // the samples may be too short
-		match, avoid := st.matchAndAvoid()
+		match, avoid := s.matchAndAvoid(st)
 		found, _ := s.Strings.Members(&s.work, append(match, long...), avoid, st.length, 1)
 		s.chargeStep(bytesOf(found) / bytesMade)
 		out = s.keepUnrefused(st, stringValues(found), want)
@@ -68,7 +68,7 @@ func (s *Solver) longOf(formats []Format) (patterns []string) {
 // membersAndOthers returns strings that fit the patterns, and more if the first ones are all excluded. Where a format says something, it
 // also tries strings that few formats accept. none is a proof that no string fits the patterns.
 func (s *Solver) membersAndOthers(st *state, want, excluded int) (out []any, none bool) {
-	match, avoid := st.matchAndAvoid()
+	match, avoid := s.matchAndAvoid(st)
 	most := want + excluded + 8
 	n := want + 8
 	if st.length.Min > longString {
@@ -104,8 +104,13 @@ func bytesOf(ss []string) int64 {
 	return int64(n)
 }
 
-// matchAndAvoid returns the patterns that a string must match, and those that it must not.
-func (st *state) matchAndAvoid() (match, avoid []string) {
+// matchAndAvoid returns the patterns that a string must match, with the shapes of its formats, and those that it must not.
+func (s *Solver) matchAndAvoid(st *state) (match, avoid []string) {
+	for _, f := range st.formats {
+		if shape := s.Strings.Shape(f.Name); shape != "" && !f.Neg {
+			match = append(match, shape)
+		}
+	}
 	for _, p := range st.patterns {
 		if p.Neg {
 			avoid = append(avoid, p.Expr)
