@@ -22,10 +22,17 @@ func TestWhatLeavesAManifest(t *testing.T) {
 		merges []string
 	}
 	pairs, kept := 0, 0
-	for _, k := range []kind{{items, lists}, {"type: array, items: {type: string}", sets}, {"type: object, additionalProperties: {type: string}", maps}, {"type: object, properties: {a: {type: string}, b: {type: string}}", maps},
-		{"type: object, properties: {a: {type: string}}", maps}, {"type: object, properties: {m: {type: object, additionalProperties: {type: string}}}", maps},
-		{"type: object, x-kubernetes-preserve-unknown-fields: true", maps}, {"type: object, x-kubernetes-preserve-unknown-fields: true, properties: {z: {type: integer}}", maps},
-		{"type: object, additionalProperties: true", maps}, {"type: object, x-kubernetes-embedded-resource: true, x-kubernetes-preserve-unknown-fields: true", maps},
+	for _, k := range []kind{
+		{items, lists},
+		{"type: array, items: {type: string}", sets},
+		{"type: object, additionalProperties: {type: string}", maps},
+		{"type: object, properties: {a: {type: string}, b: {type: string}}", maps},
+		{"type: object, properties: {a: {type: string}}", maps},
+		{"type: object, properties: {m: {type: object, additionalProperties: {type: string}}}", maps},
+		{"type: object, x-kubernetes-preserve-unknown-fields: true", maps},
+		{"type: object, x-kubernetes-preserve-unknown-fields: true, properties: {z: {type: integer}}", maps},
+		{"type: object, additionalProperties: true", maps},
+		{"type: object, x-kubernetes-embedded-resource: true, x-kubernetes-preserve-unknown-fields: true", maps},
 	} {
 		for _, place := range places {
 			for _, from := range k.merges {

@@ -20,6 +20,7 @@ const (
 	dropped
 	unjudged
 	kinds
+	noExample
 )
 
 // tally counts the fates of objects. Batches may come in any order; the result is the same.
@@ -36,47 +37,34 @@ type tally struct {
 // countBatch counts a batch, and tells how far the scan is.
 func (t *tally) countBatch(b *batch) {
 	for i, f := range b.fates {
-		at := placed{place{b.at.list, b.at.batch, i}, f}
 		t.count.Checked++
-		if len(f.Refused) > 0 {
-			t.count.Refused++
-			t.keepExample(refused, at)
-		}
-		if f.Repeats != "" {
-			t.count.Repeats++
-		}
-		if len(f.Strict) > 0 || f.Repeats != "" {
-			t.count.Strict++
-			t.keepExample(strict, at)
-		}
 		if len(f.Strict) > 0 && len(f.Refused) == 0 && f.Unappliable == "" && f.StatusRefused == "" {
 			t.count.Tolerated++
 		}
-		if f.Unappliable != "" || f.OwnersGone != "" {
-			t.count.NoApply++
-		}
-		if f.Unappliable != "" {
-			t.count.Unappliable++
-			t.keepExample(unappliable, at)
-		}
-		if f.StatusRefused != "" {
-			t.count.StatusRefused++
-			t.keepExample(statusRefused, at)
-		}
-		if f.OwnersGone != "" {
-			t.count.OwnersGone++
-			t.keepExample(ownersGone, at)
-		}
-		if len(f.Dropped) > 0 {
-			t.count.Dropped++
-			t.keepExample(dropped, at)
-		}
-		if f.Unjudged != "" {
-			t.count.Unjudged++
-			t.keepExample(unjudged, at)
-		}
-		if f.Defaulted {
-			t.count.Defaulted++
+		at := placed{place{b.at.list, b.at.batch, i}, f}
+		for _, x := range []struct {
+			has   bool
+			count *int64
+			kind  int // of the examples
+		}{
+			{len(f.Refused) > 0, &t.count.Refused, refused},
+			{len(f.Strict) > 0 || f.Repeats != "", &t.count.Strict, strict},
+			{f.Repeats != "", &t.count.Repeats, noExample}, // as Strict it has one
+			{f.Unappliable != "" || f.OwnersGone != "", &t.count.NoApply, noExample},
+			{f.Unappliable != "", &t.count.Unappliable, unappliable},
+			{f.StatusRefused != "", &t.count.StatusRefused, statusRefused},
+			{f.OwnersGone != "", &t.count.OwnersGone, ownersGone},
+			{len(f.Dropped) > 0, &t.count.Dropped, dropped},
+			{f.Unjudged != "", &t.count.Unjudged, unjudged},
+			{f.Defaulted, &t.count.Defaulted, noExample},
+		} {
+			if !x.has {
+				continue
+			}
+			*x.count++
+			if x.kind != noExample {
+				t.keepExample(x.kind, at)
+			}
 		}
 	}
 	if t.progress == nil {

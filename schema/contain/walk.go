@@ -105,7 +105,9 @@ func (w *walker) withoutLists(o, n place, goal logic.Formula) logic.Formula {
 	if after == o.node.Format {
 		after = nil // something else refuses them
 	}
-	told := func(x suspect) bool { return x.gap.Detail == ListsLetThrough && slices.Equal(x.gap.Path, w.publicPath()) }
+	told := func(x suspect) bool {
+		return x.gap.Detail == ListsLetThrough && slices.Equal(x.gap.Path, w.publicPath())
+	}
 	if !slices.ContainsFunc(w.suspects, told) && !w.provedLocally(o, lists) {
 		w.recordSuspect(o, n, Gap{Keyword: "format", Detail: ListsLetThrough, Harm: Refused, Before: o.node.Format, After: after}, lists)
 	}

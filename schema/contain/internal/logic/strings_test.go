@@ -26,7 +26,7 @@ func (library) MatchPattern(expr, s string) bool {
 
 func (library) MatchFormat(name, s string) bool { return name != "even" || len(s)%2 == 0 }
 
-func (library) Long(string) string { return "" }
+func (library) Long(string) string  { return "" }
 func (library) Shape(string) string { return "" }
 
 func (library) Samples(name string) []string {
