@@ -174,7 +174,7 @@ func TestFlagsRefuseAllThatIsWrongAtOnce(t *testing.T) {
 	}{
 		{"FastPth=true,Tunned=yes,Slow", []string{`"FastPth" (did you mean "FastPath"?)`, `"Tunned" (did you mean "Tuned"?)`, `"Slow" has to be`}},
 		{"FastPath=yes", []string{`"yes" is neither true nor false`}},
-		{"FastPath=true,FastPath=true", []string{"stands there twice"}},
+		{"FastPath=maybe,FastPath=true", []string{`"maybe" is neither true nor false`}},
 	} {
 		g := newGates(t, gate.Options{})
 		goFlags := flag.NewFlagSet("", flag.ContinueOnError)
@@ -554,6 +554,8 @@ func TestALiveChangeToOffWarnsOfTheFlip(t *testing.T) {
 		{"", stages(alpha[0], v1alpha1.FeatureStage{Stage: v1alpha1.Beta, Release: "v1.3.0", Default: &yes}), `will be on by default from v1.3.0 on: set behaviour: "true" to try it now, or behaviour: "false" to keep it off`},
 		{v1alpha1.ConventionTekton, alpha, `may be on by default in a later release: set behaviour: "true" to try it now, or behaviour: "false" to keep it off`},
 		{"", alpha, ""},
+		{v1alpha1.ConventionTekton, stages(v1alpha1.FeatureStage{Stage: v1alpha1.Beta, Release: "v1.0.0", Default: &yes}, v1alpha1.FeatureStage{Stage: v1alpha1.Deprecated, Release: "v1.1.0"}), ""},
+		{v1alpha1.ConventionTekton, stages(v1alpha1.FeatureStage{Stage: v1alpha1.Beta, Release: "v1.0.0", Default: &yes}), "is off, although it is on by default: a later release may remove the gate"},
 		{"", stages(v1alpha1.FeatureStage{Stage: v1alpha1.Alpha, Release: "v1.0.0"}, v1alpha1.FeatureStage{Stage: v1alpha1.Beta, Release: "v1.1.0", Default: &yes}), "is off, although it is on by default since v1.1.0"},
 	} {
 		d := demo()

@@ -10,11 +10,12 @@ import (
 )
 
 // warnOfFlip logs a warning if a feature that gates behaviour only is off, and its default turns on later or is on already: its users are to
-// know before it happens, and after (TEP-0033). By Tekton's convention such a flag is there to be turned on one day, also if no release is named.
+// know before it happens, and after (TEP-0033). By Tekton's convention such a flag is there to be turned on one day, also if no release is named,
+// unless it is deprecated.
 func (g *Gates) warnOfFlip(s *feature.State) {
 	f := s.Feature
 	at, done, ok := f.Flip()
-	if s.Open || len(f.Spec.Parts) > 0 || !ok && (g.declaration.Spec.Convention != v1alpha1.ConventionTekton || !f.Free()) {
+	if s.Open || len(f.Spec.Parts) > 0 || !ok && (g.declaration.Spec.Convention != v1alpha1.ConventionTekton || !f.Free() || f.Stage == v1alpha1.Deprecated) {
 		return
 	}
 	gate, off, on := f.Spec.Gate, fmt.Sprintf("%s: \"%t\"", f.Spec.Key, f.Spec.Inverted), fmt.Sprintf("%s: \"%t\"", f.Spec.Key, !f.Spec.Inverted)
@@ -22,6 +23,8 @@ func (g *Gates) warnOfFlip(s *feature.State) {
 	switch {
 	case done:
 		text = fmt.Sprintf("%s is off, although it is on by default since %s: a later release may remove the gate, and then it is always on", gate, feature.Since(&at))
+	case !ok && f.Default:
+		text = fmt.Sprintf("%s is off, although it is on by default: a later release may remove the gate, and then it is always on", gate)
 	case ok:
 		text = fmt.Sprintf("%s is off, and will be on by default from %s on: set %s to try it now, or %s to keep it off", gate, feature.Since(&at), on, off)
 	}

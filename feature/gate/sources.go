@@ -19,7 +19,8 @@ import (
 // FlagName is the name of the flag, which is the same for all programs with gates.
 const FlagName = "feature-gates"
 
-// AddFlags adds --feature-gates, in the form A=true,B=false; given several times, all count.
+// AddFlags adds --feature-gates, in the form A=true,B=false. It may be given several times; of several entries of a gate the last counts, as in
+// k8s.io/component-base/featuregate.
 func (g *Gates) AddFlags(fs *pflag.FlagSet) { fs.Var(&gatesFlag{gates: g}, FlagName, g.flagUsage()) }
 
 // AddGoFlags is AddFlags for the flags of the standard library.
@@ -46,7 +47,7 @@ func (f *gatesFlag) Set(value string) error {
 	if f.value != "" {
 		value = f.value + "," + value
 	}
-	f.value = value
+	f.value = lastOfEachGate(value)
 	var errs []error
 	for _, p := range f.gates.setFlags(value) {
 		errs = append(errs, errors.New(p))
@@ -54,16 +55,31 @@ func (f *gatesFlag) Set(value string) error {
 	return errors.Join(errs...)
 }
 
-// setFlags takes the flag in and returns the errors of its form.
+// lastOfEachGate leaves the last entry of each gate in a list like A=true,B=false.
+func lastOfEachGate(value string) string {
+	seen := map[string]bool{}
+	var out []string
+	for _, entry := range slices.Backward(strings.Split(value, ",")) {
+		gate, _, _ := strings.Cut(entry, "=")
+		if gate = strings.TrimSpace(gate); gate != "" && !seen[gate] {
+			seen[gate] = true
+			out = append(out, entry)
+		}
+	}
+	slices.Reverse(out)
+	return strings.Join(out, ",")
+}
+
+// setFlags takes the flag in and returns the errors of its form, in entries without effect too.
 func (g *Gates) setFlags(value string) []string {
 	key := g.Model().Spec().GatesKey
 	g.mu.Lock()
-	g.flags = value
+	g.flags = lastOfEachGate(value)
 	data := g.directData(Flags)
 	g.mu.Unlock()
 	g.Set(Flags, data, "")
 	_, findings := g.Model().ParseSettings(map[string]string{key: value})
-	later := []feature.Code{feature.CodeNeedsAnother, feature.CodeLocked, feature.CodeBeyondMax, feature.CodeRemovedGate}
+	later := []feature.Code{feature.CodeNeedsAnother, feature.CodeLocked, feature.CodeBeyondMax, feature.CodeRemovedGate, feature.CodeTwice}
 	var out []string
 	for _, f := range findings {
 		if f.Severity != feature.Error || slices.Contains(later, f.Code) {

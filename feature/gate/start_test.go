@@ -193,12 +193,47 @@ func TestAllAlphaIsTakenBackWhole(t *testing.T) {
 			t.Errorf("%v: on %s, before %s", source, got, before)
 		}
 	}
-	// A flag that is given twice is one list.
+}
+
+// TestTheLastEntryOfAFlagCounts, as in the gate of component-base. In other sources a contradiction is an error.
+func TestTheLastEntryOfAFlagCounts(t *testing.T) {
+	for _, args := range [][]string{
+		{"--feature-gates=FastPath=true", "--feature-gates=FastPath=false"},
+		{"--feature-gates=FastPath=false", "--feature-gates=FastPath=true"},
+		{"--feature-gates=FastPath=true,Tuned=true, FastPath = false"},
+		{"--feature-gates=FastPath=true,FastPath=true"},
+		{"--feature-gates=AllAlpha=false,AllAlpha=true"},
+	} {
+		g := newGates(t, gate.Options{})
+		upstream := featuregate.NewFeatureGate()
+		if err := upstream.Add(map[featuregate.Feature]featuregate.FeatureSpec{"FastPath": {PreRelease: featuregate.Alpha}, "Tuned": {Default: true, PreRelease: featuregate.Beta}}); err != nil {
+			t.Fatal(err)
+		}
+		ours, theirs := pflag.NewFlagSet("", pflag.ContinueOnError), pflag.NewFlagSet("", pflag.ContinueOnError)
+		g.AddFlags(ours)
+		upstream.AddFlag(theirs)
+		if err := errors.Join(ours.Parse(args), theirs.Parse(args), g.Begin()); err != nil {
+			t.Errorf("%q: %v", args, err)
+		}
+		for _, name := range []featuregate.Feature{"FastPath", "Tuned"} {
+			if got, want := g.Enabled(name), upstream.Enabled(name); got != want {
+				t.Errorf("%q: %s is %t, and %t in component-base", args, name, got, want)
+			}
+		}
+	}
+	// The gate of component-base leaves features on when AllAlpha is withdrawn.
 	g := newGates(t, gate.Options{})
 	fs := pflag.NewFlagSet("", pflag.ContinueOnError)
 	g.AddFlags(fs)
-	if err := fs.Parse([]string{"--feature-gates=AllAlpha=true", "--feature-gates=AllAlpha=false"}); err == nil || !strings.Contains(err.Error(), "AllAlpha stands there twice") {
-		t.Errorf("error %v", err)
+	if err := errors.Join(fs.Parse([]string{"--feature-gates=AllAlpha=true", "--feature-gates=AllAlpha=false"}), g.Begin()); err != nil || g.Enabled("FastPath") {
+		t.Errorf("AllAlpha is withdrawn: %v, FastPath %t", err, g.Enabled("FastPath"))
+	}
+	g = newGates(t, gate.Options{Environ: []string{"DEMO_OP_FEATURE_GATES=FastPath=true,FastPath=false"}})
+	if err := g.Begin(); err == nil || !strings.Contains(err.Error(), "FastPath stands there twice") {
+		t.Errorf("environment: %v", err)
+	}
+	if problems := newGates(t, gate.Options{}).Set(gate.ConfigMap, map[string]string{"feature-gates": "FastPath=true,FastPath=false"}, ""); len(problems) != 1 {
+		t.Errorf("ConfigMap: %v", problems)
 	}
 }
 
