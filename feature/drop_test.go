@@ -94,9 +94,9 @@ func TestEvaluateWarns(t *testing.T) {
 	d := e.Evaluate(r)
 	const set = ` in ConfigMap demo-system/feature-flags`
 	want := []string{
-		`dropped spec.modes: alpha; needs feature "Modes" of component "demo": set enable-api-fields: alpha or modes: "true"` + set,
+		`dropped spec.modes: alpha; needs feature "Modes" of component "demo": set modes: "true", or enable-api-fields: alpha without modes,` + set,
 		`apiVersion: demo.dev/v2 is alpha; needs feature "V2" of component "demo": set v2: "true"` + set,
-		`spec.tasksTimeout: alpha; needs feature "Timeout" of component "demo": set enable-api-fields: alpha or timeout: "true"` + set,
+		`spec.tasksTimeout: alpha; needs feature "Timeout" of component "demo": set timeout: "true", or enable-api-fields: alpha without timeout,` + set,
 	}
 	if diff := cmp.Diff(want, d.Warnings()); diff != "" || !d.Allowed() || d.Message() != "" {
 		t.Errorf("%v %s %s", d.Allowed(), d.Message(), diff)

@@ -148,7 +148,7 @@ spec: {configMap: {namespace: tekton-pipelines, name: feature-flags}}
   parts: [{field: spec.tasksTimeout}]
 `, pipelines(t))
 	d := evaluator(t, m, nil).Evaluate(request(t, "", `{spec: {tasksTimeout: 1h}}`))
-	want := `spec.tasksTimeout: alpha; needs feature "TasksTimeout" of component "tekton-pipelines": set enable-api-fields: alpha or tasks-timeout: "true" in ConfigMap tekton-pipelines/feature-flags`
+	want := `spec.tasksTimeout: alpha; needs feature "TasksTimeout" of component "tekton-pipelines": set tasks-timeout: "true", or enable-api-fields: alpha without tasks-timeout, in ConfigMap tekton-pipelines/feature-flags`
 	if diff := cmp.Diff(want, d.Message()); diff != "" {
 		t.Error(diff)
 	}

@@ -2,41 +2,129 @@ package feature
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"sluice.dev/api/v1alpha1"
 )
 
-// HowToOpen says what to set to open the feature if nothing closes it on purpose, in this form:
+// HowToOpen says what to set to open the feature, whatever the settings are, in this form:
 //
-//	set enable-api-fields: alpha or tasks-timeout: "true" in ConfigMap tekton-pipelines/feature-flags
+//	set tasks-timeout: "true", or enable-api-fields: alpha without tasks-timeout, in ConfigMap tekton-pipelines/feature-flags
 //
-// If nobody can open the feature, a sentence says so.
+// Required features that can be off are set as well. If nobody can open the feature, a sentence says so.
 func (f *Feature) HowToOpen() string {
-	return f.howToOpen(f.FollowsLevel || f.Spec.ImpliedByLevel)
+	if !f.Free() {
+		return f.whyFixed()
+	}
+	needs, blocked := f.closedNeeds(func(o *Feature) bool { return !o.canBeOff() })
+	if blocked != "" {
+		return "it requires " + blocked
+	}
+	return clipText(requiresText(needs) + settingsText(append(needs, f), nil))
 }
 
-// howToOpen is HowToOpen, with or without the level as a way.
-func (f *Feature) howToOpen(byLevel bool) string {
-	m := f.model
+// canBeOff reports whether there are settings with which the feature is off.
+func (f *Feature) canBeOff() bool {
+	if f.Locked {
+		return !f.Default
+	}
+	return !f.Spec.ImpliedByLevel || levelRank(f.Level) > levelRank(v1alpha1.LevelStable)
+}
+
+// whyFixed says why settings have no effect on a feature that is not free.
+func (f *Feature) whyFixed() string {
 	switch {
 	case f.Entry < 0:
 		return "it comes with " + Since(&f.Spec.Stages[0]) + " of the component"
 	case f.Locked:
 		return "it is " + f.lockedText()
-	case f.isCapped():
-		return fmt.Sprintf("nobody can turn it on while the component's maxLevel is %s", m.component.MaxLevel)
 	}
+	return fmt.Sprintf("nobody can turn it on while the component's maxLevel is %s", f.model.component.MaxLevel)
+}
+
+// closedNeeds returns the closed features that a feature requires, each behind those that it requires itself. blocked is the first of them that
+// nobody can open, with the reason; empty if there is none.
+func (f *Feature) closedNeeds(isOpen func(*Feature) bool) (needs []*Feature, blocked string) {
+	seen := map[string]bool{}
+	var visit func(f *Feature)
+	visit = func(f *Feature) {
+		for _, name := range f.Spec.Requires {
+			o := f.model.byGate[name]
+			switch {
+			case seen[name] || blocked != "" || o != nil && isOpen(o):
+				continue
+			case o == nil:
+				blocked = name + ", which has no valid definition"
+				continue
+			case !o.Free():
+				blocked = name + ": " + o.whyFixed()
+				continue
+			}
+			seen[name] = true
+			visit(o)
+			needs = append(needs, o)
+		}
+	}
+	visit(f)
+	return needs, blocked
+}
+
+// requiresText begins a text about a feature that requires others.
+func requiresText(needs []*Feature) string {
+	if len(needs) == 0 {
+		return ""
+	}
+	names := make([]string, len(needs))
+	for i, f := range needs {
+		names[i] = f.Spec.Gate
+	}
+	return "it requires " + strings.Join(names, " and ") + ": "
+}
+
+// settingsText names the settings that open features of one component: the key of each, which wins over the level, and the level if it can open
+// all of them. The settings in force may be nil, which leaves open what they say.
+func settingsText(features []*Feature, inForce *Settings) string {
+	m := features[0].model
 	ref := m.component.ConfigMap
+	var gates, keys, without, listed []string
+	byLevel, level := true, v1alpha1.LevelStable
+	for _, f := range features {
+		gates = append(gates, f.Spec.Gate+"=true")
+		keys = append(keys, fmt.Sprintf("%s: %q", f.Spec.Key, fmt.Sprint(!f.Spec.Inverted)))
+		if levelRank(f.Level) > levelRank(level) {
+			level = f.Level
+		}
+		_, set := inForce.Gate(f.Spec.Gate)
+		switch {
+		case f.Spec.ImpliedByLevel:
+		case f.FollowsLevel && !set:
+			without = append(without, f.Spec.Key)
+		default:
+			byLevel = false
+		}
+		if inForce.listsAsOff(f.Spec.Gate) {
+			listed = append(listed, f.Spec.Gate)
+		}
+	}
 	if ref == nil {
-		return "set feature gate " + f.Spec.Gate + "=true" + f.howToOptIn()
+		return fmt.Sprintf("set feature gate%s %s", map[bool]string{true: "s"}[len(gates) > 1], strings.Join(gates, ",")) + howToOptIn(features)
 	}
-	var ways []string
+	ways := []string{"set " + strings.Join(keys, " and ")}
+	if listed != nil {
+		ways = append(ways, fmt.Sprintf("without %s in %s", strings.Join(listed, " and "), m.component.GatesKey))
+	}
 	if byLevel {
-		ways = append(ways, m.component.LevelKey+": "+string(f.Level))
+		text := fmt.Sprintf("or %s: %s", m.component.LevelKey, level)
+		if without != nil {
+			text += " without " + strings.Join(without, " and ")
+		}
+		ways = append(ways, text)
 	}
-	ways = append(ways, fmt.Sprintf("%s: %q", f.Spec.Key, fmt.Sprint(!f.Spec.Inverted)))
-	return fmt.Sprintf("set %s in ConfigMap %s/%s", strings.Join(ways, " or "), ref.Namespace, ref.Name) + f.howToOptIn()
+	if len(ways) > 1 {
+		ways = append(ways, "")
+	}
+	return fmt.Sprintf("%s in ConfigMap %s/%s", strings.TrimSuffix(strings.Join(ways, ", "), " "), ref.Namespace, ref.Name) + howToOptIn(features)
 }
 
 // lockedText describes a locked feature, and until when it is locked: a planned stage may unlock it, such as the second release of a
@@ -51,18 +139,23 @@ func (f *Feature) lockedText() string {
 	return fmt.Sprintf("%s for good since %s", OnOff(f.Default), stageSince(f))
 }
 
-// howToOptIn says how users without the right to change the settings can opt in. It is empty if the component has no opt-in.
-func (f *Feature) howToOptIn() string {
-	if !f.CanOptIn() {
+// howToOptIn says how users without the right to change the settings can opt in to features of one component. It is empty if the component has no
+// opt-in.
+func howToOptIn(features []*Feature) string {
+	if !features[0].CanOptIn() {
 		return ""
 	}
-	o, component := f.model.component.OptIn, f.model.name
-	var ways []string
+	o, component := features[0].model.component.OptIn, features[0].model.name
+	var labels, names, ways []string
+	for _, f := range features {
+		labels = append(labels, fmt.Sprintf("%s: %s", OptInLabel(component, f.Spec.Gate), OptInValue))
+		names = append(names, ObjectName(component, f.Spec.Gate))
+	}
 	if o.NamespaceLabel {
-		ways = append(ways, fmt.Sprintf("label the namespace %s: %s", OptInLabel(component, f.Spec.Gate), OptInValue))
+		ways = append(ways, "label the namespace "+strings.Join(labels, " and "))
 	}
 	if o.RBAC {
-		ways = append(ways, fmt.Sprintf("get the verb %s on %s of features.%s", OptInVerb, ObjectName(component, f.Spec.Gate), v1alpha1.GroupName))
+		ways = append(ways, fmt.Sprintf("get the verb %s on %s of features.%s", OptInVerb, strings.Join(names, " and "), v1alpha1.GroupName))
 	}
 	if o.OnlyAllowed {
 		return "; or, where the settings say allowed, " + strings.Join(ways, " or ")
@@ -71,35 +164,40 @@ func (f *Feature) howToOptIn() string {
 }
 
 // fixFor says what would open a closed feature in the present state.
-func (r *resolver) fixFor(s *State, missing, absent []string) string {
+func (r *resolver) fixFor(s *State, absent []string) string {
 	f := s.Feature
 	switch s.Why {
 	case WhyUnborn, WhyLocked, WhyMaxLevel:
-		return f.HowToOpen()
+		return f.whyFixed()
 	case WhyProcess:
 		return fmt.Sprintf("it is on by the settings, but %s does not report it as on", strings.Join(absent, " and "))
-	case WhyRequires:
-		var fixes []string
-		for _, name := range missing {
-			fix := fmt.Sprintf("it requires %s", name)
-			if o := r.states.byGate[name]; o != nil {
-				fix += ": " + o.Fix
-			}
-			fixes = append(fixes, fix)
-		}
-		if !s.own {
-			fixes = append(fixes, r.wayToOpen(f))
-		}
-		return strings.Join(fixes, "; ")
 	case WhyRestart:
 		return "it takes a restart of the process"
-	case WhyImplied, WhyImpliedBy, WhyKey, WhyLevel, WhyStage, WhyDefault:
+	case WhyRequires, WhyImplied, WhyImpliedBy, WhyKey, WhyLevel, WhyStage, WhyDefault:
 	}
-	return r.wayToOpen(f)
-}
-
-// wayToOpen names the settings that open a feature. The level is not one of them if the feature's own key overrides it.
-func (r *resolver) wayToOpen(f *Feature) string {
-	_, set := r.settings.Gate(f.Spec.Gate)
-	return f.howToOpen(f.Spec.ImpliedByLevel || f.FollowsLevel && !set)
+	lifted := f.isLifted()
+	isOpen := func(o *Feature) bool { return r.states.byGate[o.Spec.Gate].isOpen(lifted) }
+	needs, blocked := f.closedNeeds(isOpen)
+	if blocked != "" {
+		return "it requires " + blocked
+	}
+	var toSet []*Feature
+	var parts []string
+	for _, o := range append(slices.Clip(needs), f) {
+		state := r.states.byGate[o.Spec.Gate]
+		isImplied := slices.ContainsFunc(o.Spec.ImpliedBy, func(gate string) bool {
+			by := r.states.byGate[gate]
+			return by != nil && by.isOpen(lifted)
+		})
+		switch {
+		case state.Why == WhyRestart || state.Why == WhyProcess:
+			parts = append(parts, fmt.Sprintf("%s: %s", o.Spec.Gate, state.Fix))
+		case !state.Alone(lifted) && !isImplied:
+			toSet = append(toSet, o)
+		}
+	}
+	if toSet != nil {
+		parts = append([]string{settingsText(toSet, r.settings)}, parts...)
+	}
+	return requiresText(needs) + strings.Join(parts, "; ")
 }

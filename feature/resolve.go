@@ -307,7 +307,7 @@ func (r *resolver) resolveState(s *State) {
 	s.Open, s.Lifted = v.open, lifted.open && s.processes
 	s.Why, s.Reason = v.why, v.reason
 	if !s.Open {
-		s.Fix = clipText(r.fixFor(s, o.missing, o.absent))
+		s.Fix = clipText(r.fixFor(s, o.absent))
 	}
 }
 

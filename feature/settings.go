@@ -26,7 +26,10 @@ type Settings struct {
 }
 
 // says collects the values of all places that mention a gate.
-type says struct{ yes, no, allowed bool }
+type says struct {
+	yes, no, allowed bool
+	listedOff        bool // by its entry among the gates
+}
 
 // Level returns the level that the settings give; set is false if they give none.
 func (s *Settings) Level() (level v1alpha1.Level, set bool) {
@@ -45,6 +48,9 @@ func (s *Settings) Gate(gate string) (value, set bool) {
 	said := s.gates[gate]
 	return said.yes, said.yes != said.no
 }
+
+// listsAsOff reports whether the entry of a gate among the gates says that it is off.
+func (s *Settings) listsAsOff(gate string) bool { return s != nil && s.gates[gate].listedOff }
 
 // allowsOptIn reports whether the settings allow users who opt in to use a gate.
 func (s *Settings) allowsOptIn(gate string) bool {
@@ -345,6 +351,11 @@ func (p *settingsParser) setFeature(f *Feature, key string, on, allowed bool) {
 		p.addError(CodeDisagree, gate, key, "%s says that %s is %s", other, gate, OnOff(!on))
 	}
 	p.noteGate(gate, on, allowed)
+	if key == p.model.component.GatesKey && !on {
+		s := p.settings.gates[gate]
+		s.listedOff = true
+		p.settings.gates[gate] = s
+	}
 	switch {
 	case f.GateGone():
 		p.addWarning(CodeRemovedGate, gate, key, "%s is always on, its gate was removed in %s: the setting has no effect, take it out", gate, stageSince(f))

@@ -274,5 +274,5 @@ func (c *TektonCase) Need() string {
 	if c.Level == "" {
 		return fmt.Sprintf("set %s: \"true\" in ConfigMap", c.Flag)
 	}
-	return fmt.Sprintf("set enable-api-fields: %s or %s: \"true\" in ConfigMap", c.Level, c.Flag)
+	return fmt.Sprintf("set %s: \"true\", or enable-api-fields: %s without %s, in ConfigMap", c.Flag, c.Level, c.Flag)
 }

@@ -161,7 +161,7 @@ func TestAllViolationsInOneMessage(t *testing.T) {
 	t.Parallel()
 	_, s := compile(t, model(t, componentYAML, parts), policy.Options{})
 	res := run(t, s, &simulate.Request{Settings: map[string]string{}, Object: read(t, `{spec: {tasksTimeout: 1h, onError: Continue, tasks: [{name: a}, {name: b, timeout: x}, {name: c, timeout: x}]}}`)})
-	want := []string{`value "Continue" is alpha`, `spec.tasks[1].timeout, spec.tasks[2].timeout: alpha; needs feature "TaskTimeout" of component "demo": set enable-api-fields: alpha or task-timeout: "true" in ConfigMap demo-system/feature-flags`, "spec.tasksTimeout: alpha"}
+	want := []string{`value "Continue" is alpha`, `spec.tasks[1].timeout, spec.tasks[2].timeout: alpha; needs feature "TaskTimeout" of component "demo": set task-timeout: "true", or enable-api-fields: alpha without task-timeout, in ConfigMap demo-system/feature-flags`, "spec.tasksTimeout: alpha"}
 	if len(res.Refused) != 1 {
 		t.Fatalf("refused by %v", res.Refused)
 	}

@@ -70,7 +70,7 @@ func TestE2ELiveSettings(t *testing.T) {
 		switch err := create(); {
 		case err == nil:
 			return errors.New("what is closed passes")
-		case !strings.Contains(err.Error(), `spec.tasksTimeout: alpha; needs feature "TasksTimeout" of component "live": set enable-api-fields: alpha or tasks-timeout: "true" in ConfigMap live-system/feature-flags`):
+		case !strings.Contains(err.Error(), `spec.tasksTimeout: alpha; needs feature "TasksTimeout" of component "live": set tasks-timeout: "true", or enable-api-fields: alpha without tasks-timeout, in ConfigMap live-system/feature-flags`):
 			return err
 		}
 		return nil

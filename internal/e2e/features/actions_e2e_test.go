@@ -31,7 +31,7 @@ func TestE2EReject(t *testing.T) {
 	c := newScene(t, installed(t), "reject", sceneOptions{})
 	c.enforced()
 	for _, u := range uses {
-		c.inForce(u.spec, u.place+": ", `alpha; needs feature "`+u.gate+`" of component "reject": set enable-api-fields: alpha or `, "in ConfigMap reject/flags")
+		c.inForce(u.spec, u.place+": ", `alpha; needs feature "`+u.gate+`" of component "reject": set `, ", or enable-api-fields: alpha without ", "in ConfigMap reject/flags")
 	}
 	_, err := c.try("{tasksTimeout: 1h, onError: retry, tasks: [{name: a, timeout: 1m}]}")
 	if err := refused(err, "spec.tasksTimeout", "spec.onError", "spec.tasks[0].timeout"); err != nil {

@@ -141,7 +141,7 @@ func TestE2EWebhook(t *testing.T) {
 			return refused(err, append(words, "spec.template.spec.nodeName: a value that matches", "is alpha; needs feature \"Paused\" of component \"hook\"")...)
 		})
 	}
-	closed("set enable-api-fields: alpha or paused: \"true\" in ConfigMap hook/flags; or label the namespace feature.sluice.dev/hook.Paused: enabled; or get the verb use on hook.paused of features.sluice.dev")
+	closed("set paused: \"true\", or enable-api-fields: alpha without paused, in ConfigMap hook/flags; or label the namespace feature.sluice.dev/hook.Paused: enabled; or get the verb use on hook.paused of features.sluice.dev")
 	c.inForce(timeout, "; or label the namespace feature.sluice.dev/hook.TasksTimeout: enabled; or get the verb use on hook.tasks-timeout of features.sluice.dev")
 	eventually(t, "a warning", func(context.Context) error {
 		c.warnings.Take()
