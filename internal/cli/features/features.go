@@ -2,6 +2,7 @@
 package features
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -112,7 +113,7 @@ command prints what can be enforced, and standard error names what waits. With -
 			}
 			objects := c.set.Objects()
 			if objects == nil && c.waits {
-				return command.ErrFindings
+				return errors.New("there is nothing to enforce yet: give the CRDs that the waiting parts gate")
 			}
 			if ref := c.model.Spec().ConfigMap; c.set.Mode == v1alpha1.Live && ref != nil && objects != nil {
 				fmt.Fprintf(e.Err, "note: the policies read ConfigMap %s/%s: while it is not there they let every write pass, so let it be there first\n", ref.Namespace, ref.Name)
@@ -155,15 +156,24 @@ func (d *definitions) compilePolicies(ctx context.Context, e *command.Env, f *fe
 	model, findings := rules.Define(component, d.features, feature.Options{Release: f.release, Date: e.Now(), Resources: d.resources, PartsMayWait: true, OtherGroups: true})
 	c := &compiled{model: model, waits: slices.ContainsFunc(findings, feature.Finding.Waits)}
 	wrong := len(model.Features()) == 0 && c.waits || slices.ContainsFunc(findings, func(x feature.Finding) bool { return x.Severity == feature.Error && !x.Waits() })
+	var errs []error
 	for _, x := range findings {
 		at := d.withPlace(component, &x)
-		if x.Waits() && !wrong {
+		switch {
+		case wrong && x.Severity == feature.Error:
+			errs = append(errs, errors.New(at.String()))
+			continue
+		case x.Waits():
 			at.Severity = "waiting"
 		}
 		fmt.Fprintln(e.Err, at.String())
 	}
 	if wrong {
-		return nil, command.ErrFindings
+		what := "correct them"
+		if c.waits {
+			what += ", or give the CRDs that they gate,"
+		}
+		return nil, errors.Join(append(errs, errors.New("the definitions have errors: "+what+" and run the command again"))...)
 	}
 	for _, x := range model.SharedWith(d.components, d.features, feature.Options{Date: e.Now(), Resources: d.resources}) {
 		at := d.withPlace(component, &x)
@@ -173,20 +183,19 @@ func (d *definitions) compilePolicies(ctx context.Context, e *command.Env, f *fe
 	if c.data, from, err = d.settingsData(ctx, e, component, f.settings, model.Spec().GatesKey); err != nil {
 		return nil, err
 	}
-	parsed, findings := model.ParseSettings(c.data)
-	for _, x := range findings {
-		fmt.Fprintf(e.Err, "%s%s: settings: %s\n", settingPlace(from, &x).placePrefix(), x.Severity, x)
-	}
-	o := featurepolicy.Options{Kubernetes: f.kubernetes, Settings: parsed, SettingsMissing: f.missing, Runtime: feature.Runtime{AssumeProcesses: f.processes}}
-	if o.Mode, err = policyMode(f.mode); err != nil {
+	mode, err := policyMode(f.mode)
+	if err != nil {
 		return nil, err
 	}
+	// In live mode without a ConfigMap, policies have nothing to read. Bad settings are not baked in.
+	baked := cmp.Or(mode, model.Spec().Mode) == v1alpha1.Baked || component.Spec.ConfigMap == nil
+	parsed, err := parseSettings(e, model, c.data, from, baked)
+	if err != nil {
+		return nil, err
+	}
+	o := featurepolicy.Options{Mode: mode, Kubernetes: f.kubernetes, Settings: parsed, SettingsMissing: f.missing, Runtime: feature.Runtime{AssumeProcesses: f.processes}}
 	if err := c.compileSet(ctx, o, choose); err != nil {
 		return nil, err
-	}
-	// In live mode without a ConfigMap, policies have nothing to read.
-	if live := c.set.Mode == v1alpha1.Live && component.Spec.ConfigMap != nil; !live && findings.Err() != nil {
-		return nil, command.ErrFindings // do not bake bad settings in
 	}
 	c.states = model.Resolve(parsed, o.Runtime)
 	for _, x := range model.Features() {
@@ -195,6 +204,24 @@ func (d *definitions) compilePolicies(ctx context.Context, e *command.Env, f *fe
 		}
 	}
 	return c, nil
+}
+
+// parseSettings reads settings. It prints what is wrong with them, and returns the errors instead if the settings have to be good.
+func parseSettings(e *command.Env, model *feature.Model, data map[string]string, from []*settings.Settings, good bool) (*feature.Settings, error) {
+	parsed, findings := model.ParseSettings(data)
+	var errs []error
+	for _, x := range findings {
+		text := fmt.Sprintf("%s%s: settings: %s", settingPlace(from, &x).placePrefix(), x.Severity, x)
+		if good && x.Severity == feature.Error {
+			errs = append(errs, errors.New(text))
+			continue
+		}
+		fmt.Fprintln(e.Err, text)
+	}
+	if errs != nil {
+		return nil, errors.Join(append(errs, errors.New("the settings have errors: correct them and run the command again"))...)
+	}
+	return parsed, nil
 }
 
 // compileSet makes the policies, or those that a function chooses.

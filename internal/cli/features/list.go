@@ -43,8 +43,16 @@ type States struct {
 	APIVersion string         `json:"apiVersion"`
 	Kind       string         `json:"kind"`
 	Features   []featureState `json:"features"`
-	// Settings are the errors of the settings, by component.
+
+	worldErrors `json:",inline"`
+}
+
+// worldErrors are errors that are not those of one feature, by component. If they come from a file, they begin with FILE:LINE.
+type worldErrors struct {
+	// Settings are the errors of the settings.
 	Settings map[string][]string `json:"settingsErrors,omitempty"`
+	// Components are the errors of the definitions of components.
+	Components map[string][]string `json:"componentErrors,omitempty"`
 }
 
 func (c *chosenFeature) stateValue() featureState {
@@ -81,27 +89,58 @@ func newFeaturesList(e *command.Env) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return w.printList(e, f.output)
+			return w.printList(e, f.output, len(args) > 0)
 		},
 	}
 	f.addFlags(e, cmd, true, "json", "yaml", "name")
 	return cmd
 }
 
-// wrongSettings returns the errors of the settings, by component.
-func (w *featureWorld) wrongSettings() map[string][]string {
-	out := map[string][]string{}
+// partsToTell are the components whose problems concern a command: all, or those of the features that are named.
+func (w *featureWorld) partsToTell(named bool) (out []*componentFeatures) {
 	for _, p := range w.parts {
+		if !named || slices.ContainsFunc(w.chosen, func(c chosenFeature) bool { return c.componentFeatures == p }) {
+			out = append(out, p)
+		}
+	}
+	return out
+}
+
+// errorsToTell returns the errors for programs.
+func (w *featureWorld) errorsToTell(named bool) worldErrors {
+	out := worldErrors{map[string][]string{}, map[string][]string{}}
+	for _, p := range w.partsToTell(named) {
+		name := p.component.Name
+		for _, x := range p.findings.Of("") {
+			if x.Severity == feature.Error {
+				out.Components[name] = append(out.Components[name], p.places.withPlace(p.component, &x).placePrefix()+x.String())
+			}
+		}
 		for _, x := range p.wrong {
 			if x.Severity == feature.Error {
-				out[p.component.Name] = append(out[p.component.Name], p.settingPlace(&x).placePrefix()+x.String())
+				out.Settings[name] = append(out.Settings[name], p.settingPlace(&x).placePrefix()+x.String())
 			}
 		}
 	}
 	return out
 }
 
-func (w *featureWorld) printList(e *command.Env, output string) error {
+// tellProblems prints what is wrong with components and their settings.
+func (w *featureWorld) tellProblems(e *command.Env, named bool) {
+	for _, p := range w.partsToTell(named) {
+		for _, x := range p.findings.Of("") {
+			fmt.Fprintf(e.Err, "%s%s: component %s: %s\n", p.places.withPlace(p.component, &x).placePrefix(), x.Severity, p.component.Name, x)
+		}
+		for _, x := range p.wrong {
+			fmt.Fprintf(e.Err, "%s%s: settings of %s: %s\n", p.settingPlace(&x).placePrefix(), x.Severity, p.component.Name, x)
+		}
+		if p.keepsLastSettings() {
+			fmt.Fprintf(e.Err, "note: until they hold no error the last good settings of %s stay in force, or the defaults where there never were any\n", p.component.Name)
+		}
+	}
+}
+
+func (w *featureWorld) printList(e *command.Env, output string, named bool) error {
 	if output == "name" {
 		w.printNames(e)
 		return nil
@@ -112,17 +151,12 @@ func (w *featureWorld) printList(e *command.Env, output string) error {
 		values[i] = w.chosen[i].stateValue()
 	}
 	if output != asTable {
-		return command.PrintDocument(e.Out, output, States{report.APIVersion, "FeatureStates", values, w.wrongSettings()})
+		return command.PrintDocument(e.Out, output, States{report.APIVersion, "FeatureStates", values, w.errorsToTell(named)})
 	}
-	for _, p := range w.parts {
-		for _, x := range p.wrong {
-			fmt.Fprintf(e.Err, "%s%s: settings of %s: %s\n", p.settingPlace(&x).placePrefix(), x.Severity, p.component.Name, x)
-		}
+	w.tellProblems(e, named)
+	for _, p := range w.partsToTell(named) {
 		for _, text := range p.immutableRefusal() {
 			fmt.Fprintf(e.Err, "warning: settings of %s: %s\n", p.component.Name, text)
-		}
-		if p.keepsLastSettings() {
-			fmt.Fprintf(e.Err, "note: until they hold no error the last good settings of %s stay in force, or the defaults where there never were any\n", p.component.Name)
 		}
 	}
 	for i := range values {
@@ -197,6 +231,8 @@ type DetailsList struct {
 	APIVersion string    `json:"apiVersion"`
 	Kind       string    `json:"kind"`
 	Features   []Details `json:"features"`
+
+	worldErrors `json:",inline"`
 }
 
 func newFeaturesGet(e *command.Env) *cobra.Command {
@@ -222,8 +258,9 @@ func newFeaturesGet(e *command.Env) *cobra.Command {
 				details[i] = w.chosen[i].detailsOf()
 			}
 			if f.output != asTable {
-				return command.PrintDocument(e.Out, f.output, DetailsList{report.APIVersion, "FeatureDetails", details})
+				return command.PrintDocument(e.Out, f.output, DetailsList{report.APIVersion, "FeatureDetails", details, w.errorsToTell(true)})
 			}
+			w.tellProblems(e, true)
 			for i := range details {
 				if i > 0 {
 					fmt.Fprintln(e.Out)

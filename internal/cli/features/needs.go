@@ -70,6 +70,9 @@ func printNeeds(ctx context.Context, e *command.Env, f *usageFlags) error {
 			}
 		}
 	}
+	if n.usage.Scanned == 0 {
+		return fmt.Errorf("%s: no object was found, so nothing was looked at: give files or folders with manifests", strings.Join(f.files, ", "))
+	}
 	switch f.output {
 	case asTable:
 		n.printTable(e)
@@ -127,7 +130,7 @@ func (n *needs) addObject(o *input.Object) (err error) {
 	gvk := u.GroupVersionKind()
 	resource := n.kinds[gvk.Group+"/"+gvk.Kind]
 	if resource == "" {
-		if resource, err = (&compiled{model: n.model}).guessResource(gvk); err != nil {
+		if resource, err = n.guessResource(n.model, gvk); err != nil {
 			return o.Wrong(err)
 		}
 	}
@@ -168,8 +171,8 @@ func (n *needs) usageOf(f *feature.Feature) *usageOf {
 	s, _ := n.states.State(f.Spec.Gate)
 	x := usageOf{Name: f.Name, On: &s.Open}
 	if !s.Open {
-		x.Fix = f.HowToOpen()
-		if f.FollowsLevel && (n.usage.Level == "" || f.Level == v1alpha1.LevelAlpha) {
+		x.Fix = s.Fix
+		if f.FollowsLevel && s.Why != feature.WhyKey && (n.usage.Level == "" || f.Level == v1alpha1.LevelAlpha) {
 			n.usage.Level = f.Level
 		}
 	}

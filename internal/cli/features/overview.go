@@ -30,7 +30,7 @@ type Component struct {
 	Name, Release string
 	// Settings names the ConfigMap with the settings, as NAMESPACE/NAME; empty if there is none.
 	Settings string
-	// Wrong are the errors of the settings.
+	// Wrong are the errors of the component and of the settings.
 	Wrong []string
 	// Skew says whether the processes agree, in a sentence; Disagree is set if they do not.
 	Skew     string
@@ -72,9 +72,15 @@ func ReadOverview(ctx context.Context, e *command.Env, flags *command.ClusterFla
 	for line := range strings.Lines(notes.String()) {
 		o.Notes = append(o.Notes, strings.TrimPrefix(strings.TrimSpace(line), "note: "))
 	}
-	wrong := w.wrongSettings()
+	wrong := w.errorsToTell(false)
 	for _, p := range w.parts {
-		c := Component{Name: p.component.Name, Release: p.component.Spec.Release, Wrong: wrong[p.component.Name]}
+		c := Component{Name: p.component.Name, Release: p.component.Spec.Release}
+		for _, text := range wrong.Components[c.Name] {
+			c.Wrong = append(c.Wrong, "Component: "+text)
+		}
+		for _, text := range wrong.Settings[c.Name] {
+			c.Wrong = append(c.Wrong, "Settings: "+text)
+		}
 		if ref := p.component.Spec.ConfigMap; ref != nil {
 			c.Settings = ref.Namespace + "/" + ref.Name
 		}

@@ -14,6 +14,7 @@ import (
 	"k8s.io/client-go/kubernetes/scheme"
 	"sigs.k8s.io/yaml"
 
+	"sluice.dev/api/v1alpha1"
 	"sluice.dev/feature"
 	featurepolicy "sluice.dev/feature/policy"
 	"sluice.dev/feature/policy/simulate"
@@ -60,9 +61,9 @@ the policies, without a cluster. If a part needs the webhook, the webhook's own 
 
   sluice features simulate -f pipeline.yaml --features features.yaml --features crds/ --settings enable-api-fields=beta
 
-The command applies no schema: it sets no defaults, and prunes and validates nothing. Exit code 1 if the object would be refused.`,
-		Args:        cobra.NoArgs,
-		Annotations: map[string]string{command.ResultKind: command.NoDocument},
+The command applies no schema: it sets no defaults, and prunes and validates nothing. Exit code 1 if the object would be refused,
+2 if there is no verdict, such as with wrong definitions.`,
+		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return runSimulate(cmd.Context(), e, &f)
 		},
@@ -147,7 +148,7 @@ func (f *simulateFlags) requestOf(ctx context.Context, e *command.Env, d *defini
 	}
 	r := &simulate.Request{Group: gvk.Group, Version: gvk.Version, Resource: d.kinds[gvk.Group+"/"+gvk.Kind], Object: object, Settings: c.data}
 	if r.Resource == "" {
-		if r.Resource, err = c.guessResource(gvk); err != nil {
+		if r.Resource, err = d.guessResource(c.model, gvk); err != nil {
 			return nil, err
 		}
 	}
@@ -195,29 +196,39 @@ func sameObject(object, old *unstructured.Unstructured) error {
 
 // guessResource finds the resource of a kind whose CRD is not given, as kubectl does without a cluster. If a wrong guess could hide a use, it
 // returns an error.
-func (c *compiled) guessResource(gvk schema.GroupVersionKind) (string, error) {
+func (d *definitions) guessResource(model *feature.Model, gvk schema.GroupVersionKind) (string, error) {
 	plural, _ := meta.UnsafeGuessKindToResource(gvk)
 	if scheme.Scheme.Recognizes(gvk) {
 		return plural.Resource, nil
 	}
-	var others []string
-	for _, f := range c.model.Features() {
-		for i := range f.Targets {
-			switch t := &f.Targets[i]; {
-			case t.Group != gvk.Group:
-			case t.Resource == plural.Resource:
-				return plural.Resource, nil
-			case !slices.Contains(others, t.Resource):
-				others = append(others, t.Resource)
+	judges := slices.ContainsFunc(model.Features(), func(f *feature.Feature) bool {
+		return slices.ContainsFunc(f.Targets, func(t feature.Target) bool { return t.Group == gvk.Group && t.Resource == plural.Resource })
+	})
+	var others, waiting []string
+	for i := range d.features {
+		spec := &d.features[i].Spec
+		if f := model.Feature(spec.Gate); spec.Component != model.Component() || f != nil && f.Stage == v1alpha1.Removed {
+			continue
+		}
+		for _, part := range spec.Parts {
+			switch {
+			case part.Group != gvk.Group:
+			case part.Resource == plural.Resource:
+				waiting = append(waiting, spec.Gate)
+			default:
+				others = append(others, part.Resource)
 			}
 		}
 	}
-	if others == nil {
-		return plural.Resource, nil
-	}
 	slices.Sort(others)
-	return "", fmt.Errorf("which resource has the kind %s of %s is not known without its CRD: no feature gates %s, but of the same group %s are gated; give the CRD with --features",
-		gvk.Kind, gvk.Group, plural.Resource, strings.Join(others, ", "))
+	unknown := fmt.Sprintf("which resource has the kind %s of %s is not known without its CRD: ", gvk.Kind, gvk.Group)
+	switch {
+	case judges || waiting == nil && others == nil:
+		return plural.Resource, nil
+	case waiting != nil:
+		return "", fmt.Errorf("%s%s gates %s; give the CRD with --features", unknown, strings.Join(slices.Compact(waiting), " and "), plural.Resource)
+	}
+	return "", fmt.Errorf("%sno feature gates %s, but of the same group %s are gated; give the CRD with --features", unknown, plural.Resource, strings.Join(slices.Compact(others), ", "))
 }
 
 // addWebhookVerdict adds the verdict of the webhook about the parts that no policy enforces. The webhook drops parts after the policies have done
