@@ -91,3 +91,13 @@ func TestWhatIsSaidToOpenOpens(t *testing.T) {
 		}
 	}
 }
+
+// TestOptingInToAFeatureTakesWhatItRequires: whoever opts in opts in to the required features as well.
+func TestOptingInToAFeatureTakesWhatItRequires(t *testing.T) {
+	m := define(t, "{metadata: {name: demo}, spec: {release: v1.0.0, optIn: {namespaceLabel: true, rbac: true}}}", "[{gate: Base}, {gate: Top, requires: [Base]}]", pipelines(t))
+	want := "it requires Base: set feature gates Base=true,Top=true; or label the namespace feature.sluice.dev/demo.Base: enabled and feature.sluice.dev/demo.Top: enabled; " +
+		"or get the verb use on demo.base and demo.top of features.sluice.dev"
+	if diff := cmp.Diff(want, m.Feature("Top").HowToOpen()); diff != "" {
+		t.Error(diff)
+	}
+}
