@@ -170,11 +170,8 @@ func readFeatures(ctx context.Context, e *command.Env, f *featuresFlags, chosen 
 		return nil, errors.New("there is no Component (sluice.dev/v1alpha1)")
 	}
 	slices.SortFunc(w.parts, func(a, b *componentFeatures) int { return strings.Compare(a.component.Name, b.component.Name) })
-	for i := range w.features {
-		if s := &w.features[i].Spec; f.component == "" && !slices.Contains(names, s.Component) {
-			fmt.Fprintf(e.Err, "warning: %s%s is left out: there is no Component %q%s\n",
-				w.findFeature(s.Component, s.Gate, "spec", "component").placePrefix(), s.Gate, s.Component, brief.Hint(s.Component, names))
-		}
+	if f.component == "" {
+		w.tellStrays(e, names)
 	}
 	if w.cluster != nil {
 		err := w.resourcesOf(ctx)
@@ -194,6 +191,16 @@ func readFeatures(ctx context.Context, e *command.Env, f *featuresFlags, chosen 
 	var err error
 	w.chosen, err = w.findFeatures(chosen)
 	return w, err
+}
+
+// tellStrays names the features whose component is not among those with the names.
+func (w *featureWorld) tellStrays(e *command.Env, names []string) {
+	for i := range w.features {
+		if s := &w.features[i].Spec; !slices.Contains(names, s.Component) {
+			fmt.Fprintf(e.Err, "warning: %s%s is left out: there is no Component %q%s\n",
+				w.findFeature(s.Component, s.Gate, "spec", "component").placePrefix(), s.Gate, s.Component, brief.Hint(s.Component, names))
+		}
+	}
 }
 
 // readCluster reads the objects of a cluster.
