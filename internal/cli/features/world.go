@@ -145,22 +145,7 @@ func readFeatures(ctx context.Context, e *command.Env, f *featuresFlags, chosen 
 	} else if err := w.readCluster(ctx, e, f); err != nil {
 		return nil, err
 	}
-	var names []string
-	for i := range w.components {
-		c := &w.components[i]
-		names = append(names, c.Name)
-		if f.component != "" && c.Name != f.component {
-			continue
-		}
-		p := &componentFeatures{component: c, places: &w.definitions}
-		for _, x := range w.features {
-			if x.Spec.Component == c.Name {
-				x.Name = cmp.Or(x.Name, feature.ObjectName(x.Spec.Component, x.Spec.Gate))
-				p.features = append(p.features, x)
-			}
-		}
-		w.parts = append(w.parts, p)
-	}
+	names := w.joinComponents(f.component)
 	switch {
 	case f.component != "" && w.parts == nil:
 		return nil, fmt.Errorf("there is no component %q%s", f.component, brief.Hint(f.component, names))
@@ -169,7 +154,6 @@ func readFeatures(ctx context.Context, e *command.Env, f *featuresFlags, chosen 
 	case w.parts == nil:
 		return nil, errors.New("there is no Component (sluice.dev/v1alpha1)")
 	}
-	slices.SortFunc(w.parts, func(a, b *componentFeatures) int { return strings.Compare(a.component.Name, b.component.Name) })
 	if f.component == "" {
 		w.tellStrays(e, names)
 	}
@@ -191,6 +175,27 @@ func readFeatures(ctx context.Context, e *command.Env, f *featuresFlags, chosen 
 	var err error
 	w.chosen, err = w.findFeatures(chosen)
 	return w, err
+}
+
+// joinComponents makes a part of each component with its features, sorted, or of the chosen one. It returns the names of all.
+func (w *featureWorld) joinComponents(chosen string) (names []string) {
+	for i := range w.components {
+		c := &w.components[i]
+		names = append(names, c.Name)
+		if chosen != "" && c.Name != chosen {
+			continue
+		}
+		p := &componentFeatures{component: c, places: &w.definitions}
+		for _, x := range w.features {
+			if x.Spec.Component == c.Name {
+				x.Name = cmp.Or(x.Name, feature.ObjectName(x.Spec.Component, x.Spec.Gate))
+				p.features = append(p.features, x)
+			}
+		}
+		w.parts = append(w.parts, p)
+	}
+	slices.SortFunc(w.parts, func(a, b *componentFeatures) int { return strings.Compare(a.component.Name, b.component.Name) })
+	return names
 }
 
 // tellStrays names the features whose component is not among those with the names.
