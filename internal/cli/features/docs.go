@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"fmt"
 
 	"github.com/spf13/cobra"
 
@@ -90,6 +91,9 @@ func featuresDocs(ctx context.Context, e *command.Env, f *docsFlags) error {
 	case f.verify:
 		return verifyGenerated(e, life.NewOutputs(target, text))
 	case target != "":
+		if what := p.DescribeForeign(target); what != "" {
+			return fmt.Errorf("%s %s", target, what)
+		}
 		return writeOutputs(e, life.NewOutputs(target, text), false)
 	}
 	_, err = e.Out.Write(text)
