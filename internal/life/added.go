@@ -40,6 +40,8 @@ type goVersion struct {
 	// dir is relative to the working directory, if it is below that.
 	dir   string
 	kinds []goKind
+	// embedded are the files that the package embeds.
+	embedded []string
 	// stored is set if objects of some kind are stored in this version.
 	stored bool
 }
@@ -135,6 +137,9 @@ func (r *goReader) versionsWithKinds(roots []*loader.Package) map[*loader.Packag
 			v := out[pkg]
 			if v == nil {
 				v = &goVersion{group: gv.Group, version: gv.Version, dir: filepath.Dir(r.relativePath(pkg.GoFiles[0]))}
+				for _, file := range pkg.EmbedFiles {
+					v.embedded = append(v.embedded, r.relativePath(file))
+				}
 				out[pkg] = v
 			}
 			at, word := pkg.Fset.Position(info.RawSpec.Pos()), "type"

@@ -57,7 +57,7 @@ func readGo(ctx context.Context, dir string, patterns []string, extra *addedMark
 	if err := registerMarkers(r.registry); err != nil {
 		return nil, nil, err
 	}
-	roots, err := loader.LoadRootsWithConfig(&packages.Config{Context: ctx, Dir: dir, Mode: packages.NeedModule}, patterns...)
+	roots, err := loader.LoadRootsWithConfig(&packages.Config{Context: ctx, Dir: dir, Mode: packages.NeedModule | packages.NeedEmbedFiles}, patterns...)
 	if err != nil {
 		return nil, nil, cmp.Or(noModule(dir, patterns), fmt.Errorf("load Go packages %s: %w", strings.Join(patterns, " "), err))
 	}

@@ -5,13 +5,11 @@ package life
 import (
 	"fmt"
 	"go/ast"
-	"go/parser"
 	"go/token"
 	"os"
 	"path/filepath"
 	"regexp"
 	"slices"
-	"strconv"
 	"strings"
 
 	apiversion "k8s.io/apimachinery/pkg/version"
@@ -52,35 +50,85 @@ var markersOfOneVersion = regexp.MustCompile(`(?m)^[ \t]*// \+kubebuilder:(stora
 // markerOfPackage is the line that gates a package.
 var markerOfPackage = regexp.MustCompile(`(?m)^[ \t]*// \+` + markFeature + `=.*\r?\n`)
 
-// copyVersion is a new package beside the one of another version, with its types, and the other package with its kinds marked as stored, unless
-// they are stored in one of all versions.
-func copyVersion(from goVersion, version string, all []goVersion) (out Outputs, err error) {
-	dir := filepath.Join(filepath.Dir(from.dir), version)
-	if info, err := os.Stat(dir); err == nil && !info.IsDir() {
-		return nil, fmt.Errorf("%s is a file; the package of version %s belongs there", filepath.ToSlash(dir), version)
+// packageCopy is the package of a new version as a copy of that of another one.
+type packageCopy struct {
+	from         *goVersion
+	version, dir string
+	// code are the Go files, and sameLines the same ones with the line numbers of those that they come from. embedded are files that the code embeds.
+	code, sameLines, embedded Outputs
+	// stored is the other package with its kinds marked as stored, unless they are stored in one of all versions.
+	stored Outputs
+	// sources has the file from which each Go file comes.
+	sources map[string]string
+	// leftOut names what belongs to the other version only.
+	leftOut []string
+}
+
+// files are all files to be written.
+func (c *packageCopy) files() Outputs { return slices.Concat(c.code, c.embedded, c.stored) }
+
+// copyVersion is a new package beside the one of another version, with its types.
+func copyVersion(from *goVersion, version string, all []goVersion) (*packageCopy, error) {
+	c := &packageCopy{from: from, version: version, dir: filepath.Join(filepath.Dir(from.dir), version), sources: map[string]string{}}
+	if info, err := os.Stat(c.dir); err == nil && !info.IsDir() {
+		return nil, fmt.Errorf("%s is a file; the package of version %s belongs there", filepath.ToSlash(c.dir), version)
 	} else if err == nil {
-		return nil, fmt.Errorf("%s exists, but has no kind of the group %s in version %s: add one, with the marker +groupName above the package clause", filepath.ToSlash(dir), from.group, version)
+		return nil, fmt.Errorf("%s exists, but has no kind of the group %s in version %s: add one, with the marker +groupName above the package clause", filepath.ToSlash(c.dir), from.group, version)
 	}
 	// The loader leaves out generated files, such as those with DeepCopy.
 	files, err := filepath.Glob(filepath.Join(from.dir, "*.go"))
 	if err != nil {
 		return nil, err
 	}
+	var embeds []string
 	for _, file := range files {
-		if notCopied.MatchString(filepath.Base(file)) {
+		base := filepath.Base(file)
+		if notCopied.MatchString(base) {
+			if !strings.HasSuffix(base, "_test.go") {
+				c.leftOut = append(c.leftOut, base)
+			}
 			continue
 		}
 		data, err := os.ReadFile(file) //nolint:gosec // a file of the package
-		if err == nil {
-			data, err = renamedVersion(file, data, &from, version)
-		}
 		if err != nil {
 			return nil, err
 		}
-		out = append(out, outFile{filepath.Join(dir, strings.ReplaceAll(filepath.Base(file), from.version, version)), data})
+		copied, err := copyFile(file, data, from, version)
+		if err != nil {
+			return nil, err
+		}
+		for _, m := range copied.methods {
+			c.leftOut = append(c.leftOut, m+" in "+base)
+		}
+		if copied.empty {
+			continue
+		}
+		name := filepath.Join(c.dir, strings.ReplaceAll(base, from.version, version))
+		c.code, c.sameLines = append(c.code, outFile{name, copied.text}), append(c.sameLines, outFile{name, copied.sameLines})
+		c.sources[name] = file
+		embeds = append(embeds, copied.embeds...)
 	}
-	stored, err := withLinesAdded(unstoredKinds(&from, all))
-	return append(out, stored...), err
+	if err := c.addEmbedded(embeds); err != nil {
+		return nil, err
+	}
+	c.stored, err = withLinesAdded(unstoredKinds(from, all))
+	return c, err
+}
+
+// addEmbedded adds the files of the other package that patterns embed.
+func (c *packageCopy) addEmbedded(patterns []string) error {
+	for _, file := range c.from.embedded {
+		rel, err := filepath.Rel(c.from.dir, file)
+		if err != nil || !isEmbedded(filepath.ToSlash(rel), patterns) {
+			continue
+		}
+		data, err := os.ReadFile(file) //nolint:gosec // a file of the package
+		if err != nil {
+			return err
+		}
+		c.embedded = append(c.embedded, outFile{filepath.Join(c.dir, rel), data})
+	}
+	return nil
 }
 
 // unstoredKinds are the lines that mark the kinds of a version as stored of which no version of the group has objects.
@@ -94,33 +142,6 @@ func unstoredKinds(of *goVersion, all []goVersion) (lines []addedLine) {
 		}
 	}
 	return lines
-}
-
-// renamedVersion is a Go file with another version in its package clause, in the comments above it, and in strings that are its version: with the
-// group, or what a name or field Version is.
-func renamedVersion(file string, data []byte, from *goVersion, version string) ([]byte, error) {
-	set := token.NewFileSet()
-	f, err := parser.ParseFile(set, file, data, parser.ParseComments)
-	if err != nil {
-		return nil, err
-	}
-	word := regexp.MustCompile(`\b` + regexp.QuoteMeta(from.version) + `\b`)
-	head := set.Position(f.Name.End()).Offset
-	text := markerOfPackage.ReplaceAll([]byte(word.ReplaceAllString(string(data[:head]), version)), nil)
-	rest, own := head, versionsIn(f)
-	for node := range ast.Preorder(f) {
-		n, ok := node.(*ast.BasicLit)
-		if !ok || n.Kind != token.STRING {
-			continue
-		}
-		if value, err := strconv.Unquote(n.Value); err != nil || value != from.group+"/"+from.version && (value != from.version || !own[n.Pos()]) {
-			continue
-		}
-		at := set.Position(n.Pos()).Offset
-		text = append(append(text, data[rest:at]...), word.ReplaceAllString(n.Value, version)...)
-		rest = at + len(n.Value)
-	}
-	return markersOfOneVersion.ReplaceAll(append(text, data[rest:]...), nil), nil
 }
 
 // versionsIn are the places of values that a Go file gives to a name or field Version, or to a GroupVersion without names.

@@ -115,13 +115,11 @@ func loadMarked(ctx context.Context, file *File, f *NewFeature, day time.Time) (
 	p, err := loadWith(ctx, file, day, added)
 	var copied Outputs
 	if missing := (*noVersionError)(nil); errors.As(err, &missing) {
-		from, err := missing.copySource()
+		c, err := file.copyFor(ctx, missing, path.Base(f.Version))
 		if err != nil {
 			return nil, nil, err
 		}
-		if copied, err = copyVersion(from, path.Base(f.Version), missing.others); err != nil {
-			return nil, nil, err
-		}
+		copied = c.files()
 		undo, err := copied.stage()
 		if err != nil {
 			return nil, nil, err
@@ -130,7 +128,7 @@ func loadMarked(ctx context.Context, file *File, f *NewFeature, day time.Time) (
 		added = &addedMark{version: f.Version, gate: f.Gate}
 		p, err = loadWith(ctx, file, day, added)
 		if errors.As(err, &missing) {
-			return nil, nil, file.problemAt("source.packages", "%s is not among these packages, where the new version will be: name a pattern such as ./api/... that has both versions", filepath.ToSlash(filepath.Dir(copied[0].path)))
+			return nil, nil, file.problemAt("source.packages", "%s is not among these packages, where the new version will be: name a pattern such as ./api/... that has both versions", filepath.ToSlash(c.dir))
 		}
 		if err != nil {
 			return nil, nil, err
@@ -146,6 +144,19 @@ func loadMarked(ctx context.Context, file *File, f *NewFeature, day time.Time) (
 		return slices.ContainsFunc(marked, func(m outFile) bool { return m.path == c.path })
 	})
 	return p, append(copied, marked...), nil
+}
+
+// copyFor is the package of a version that no package has, as a copy that compiles.
+func (f *File) copyFor(ctx context.Context, missing *noVersionError, version string) (*packageCopy, error) {
+	from, err := missing.copySource()
+	if err != nil {
+		return nil, err
+	}
+	c, err := copyVersion(&from, version, missing.others)
+	if err != nil {
+		return nil, err
+	}
+	return c, c.checkCompiles(ctx, f.dir)
 }
 
 // newFeaturesFile is a new features.yaml for the module at dir, laid out by kubebuilder or not.

@@ -382,17 +382,17 @@ func TestAScaffoldedVersion(t *testing.T) {
 		}
 	}
 	// The version that is gated as a whole can be copied, without its gate.
-	copied, err := copyVersion(goVersion{group: "book.example.dev", version: "v2alpha1", dir: "api/v2alpha1", stored: true}, "v2alpha2", nil)
+	copied, err := copyVersion(&goVersion{group: "book.example.dev", version: "v2alpha1", dir: "api/v2alpha1", stored: true}, "v2alpha2", nil)
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, f := range copied {
+	for _, f := range copied.files() {
 		if strings.Contains(string(f.data), "sluice:feature=BookV2") {
 			t.Errorf("%s has the gate of the package:\n%s", f.path, f.data)
 		}
 	}
 	write(t, "api/v9", "")
-	if _, err := copyVersion(goVersion{group: "book.example.dev", version: "v1", dir: "api/v1"}, "v9", nil); err == nil || !strings.Contains(err.Error(), "api/v9 is a file") {
+	if _, err := copyVersion(&goVersion{group: "book.example.dev", version: "v1", dir: "api/v1"}, "v9", nil); err == nil || !strings.Contains(err.Error(), "api/v9 is a file") {
 		t.Errorf("the error is %v", err)
 	}
 	// A channel is without the version, and a second feature finds the package.

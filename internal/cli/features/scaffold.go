@@ -24,8 +24,8 @@ marker stands above the package clause of its Go package. If no package has the 
 objects are stored. Without either flag, the feature gates behaviour.
 
 If features.yaml does not exist, the command begins one for the Go module, for the minor release after the newest git tag. It knows the layout
-of kubebuilder. If there is an error, it prints all errors with file and line, and writes nothing. For a new version, the copy is in its folder while the
-Go types are read, with --dry-run too. At the end it prints what to run next.`,
+of kubebuilder. If there is an error, it prints all errors with file and line, and writes nothing. For a new version, the copy is in its folder while it
+is compiled and read, with --dry-run too. At the end it prints what to run next.`,
 		Example: `  sluice features scaffold FastPath
   sluice features scaffold Banner --field PageSpec.Banner --description "A page can have a banner." --dry-run
   sluice features scaffold BookV2 --version v2alpha1`,
