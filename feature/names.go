@@ -22,7 +22,7 @@ const (
 )
 
 // Kebab returns a CamelCase name in kebab-case: TasksTimeout is tasks-timeout, CSIMigrationAWS is csi-migration-aws,
-// IPv6DualStack is ipv6-dual-stack. Digits belong to the word before them.
+// IPv6DualStack is ipv6-dual-stack, PodHostIPs is pod-host-ips. Digits belong to the word before them.
 func Kebab(name string) string {
 	var b strings.Builder
 	for i := range len(name) {
@@ -30,8 +30,10 @@ func Kebab(name string) string {
 		if isUpper(c) {
 			afterLower := i > 0 && !isUpper(name[i-1])
 			beforeLower := i > 0 && i+1 < len(name) && name[i+1] >= 'a' && name[i+1] <= 'z'
-			version := i+2 < len(name) && name[i+1] == 'v' && name[i+2] >= '0' && name[i+2] <= '9' // the v of IPv6 begins no word
-			if (afterLower || beforeLower && !version) && name[i-1] != '-' {
+			// The v of IPv6 begins no word, and nor does the s of IPs.
+			version := beforeLower && name[i+1] == 'v' && i+2 < len(name) && isDigit(name[i+2])
+			plural := beforeLower && name[i+1] == 's' && (i+2 == len(name) || isUpper(name[i+2]) || isDigit(name[i+2]))
+			if (afterLower || beforeLower && !version && !plural) && name[i-1] != '-' {
 				b.WriteByte('-')
 			}
 			c += 'a' - 'A'
@@ -42,6 +44,8 @@ func Kebab(name string) string {
 }
 
 func isUpper(c byte) bool { return c >= 'A' && c <= 'Z' }
+
+func isDigit(c byte) bool { return c >= '0' && c <= '9' }
 
 // ObjectName returns the name of the Feature object of a gate, which is also its name in RBAC rules.
 func ObjectName(component, gate string) string { return component + "." + Kebab(gate) }
@@ -78,7 +82,7 @@ func validGate(s string) bool {
 }
 
 func isAlnum(c byte) bool {
-	return c >= 'a' && c <= 'z' || isUpper(c) || c >= '0' && c <= '9'
+	return c >= 'a' && c <= 'z' || isUpper(c) || isDigit(c)
 }
 
 // clipWord shortens a user's text for messages.
