@@ -30,6 +30,9 @@ func (o *Object) Strict(to any) error {
 	if err != nil {
 		return o.wrongType(reflect.TypeOf(to), err)
 	}
+	if err := o.ownNull(reflect.TypeOf(to)); err != nil {
+		return err
+	}
 	var errs []error
 	for i, e := range strict {
 		if i == maxStrict {
@@ -60,14 +63,25 @@ func (o *Object) Strict(to any) error {
 // wrongType says where a value has another type than the Go value wants. YAML reads true, Off and 1 as no texts, so that is what people write
 // first. Where the place is not found, it is that of the object.
 func (o *Object) wrongType(t reflect.Type, err error) error {
+	if wrong := o.wrongValue(&typed{}, t); wrong != nil {
+		return wrong
+	}
+	return o.Wrong(err)
+}
+
+// ownNull is the error about a null which the decoder makes an empty value of; nil if there is none.
+func (o *Object) ownNull(t reflect.Type) error { return o.wrongValue(&typed{ownNulls: true}, t) }
+
+// wrongValue is the first error that w finds, at its place; nil if there is none.
+func (o *Object) wrongValue(w *typed, t reflect.Type) error {
 	var value any
 	if utiljson.Unmarshal(o.JSON, &value) != nil {
-		return o.Wrong(err)
+		return nil
 	}
-	w := typed{structs: map[reflect.Type]map[string]reflect.Type{}}
+	w.structs = map[reflect.Type]map[string]reflect.Type{}
 	w.walkValue(nil, value, t)
 	if w.wrong == nil {
-		return o.Wrong(err)
+		return nil
 	}
 	return o.WrongAt(w.wrong.msg, w.wrong.path...)
 }

@@ -5,6 +5,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
+	"sluice.dev/api/v1alpha1"
 	"sluice.dev/internal/input"
 )
 
@@ -27,5 +28,39 @@ func TestStrictNamesTheWrongValue(t *testing.T) {
 		if err := set.Objects[0].Strict(&corev1.ConfigMap{}); err == nil || err.Error() != want {
 			t.Errorf("%s\n got %v\nwant %s", text, err, want)
 		}
+	}
+}
+
+// TestStrictRefusesNullOfOwnTypes: a decoder makes an empty value of it. In types of Kubernetes the API server does so too.
+func TestStrictRefusesNullOfOwnTypes(t *testing.T) {
+	for text, want := range map[string]string{
+		"metadata: {name: a, labels: {a: null}, finalizers: [null]}\nspec: {key: null, parts: null}\n": "",
+		"spec:\n  parts:\n  - values: [a,\n      null]\n":                                              `f.yaml:5: spec.parts[0].values[1] must be a string, not null: put it in quotes`,
+		"spec:\n  parts:\n  - match: [{field: a, values: [~]}]\n":                                      `f.yaml:4: spec.parts[0].match[0].values[0] must be a string, not null: put it in quotes`,
+		"spec:\n  parts:\n  - beyond: {values: [~]}\n":                                                 `f.yaml:4: spec.parts[0].beyond.values[0] must be a string, not null: put it in quotes`,
+		"spec:\n  parts:\n  -\n":                                                                       `f.yaml:4: spec.parts[0] must be an object, not null`,
+		"spec:\n  requires: [null]\n":                                                                  `f.yaml:3: spec.requires[0] must be a string, not null: put it in quotes`,
+	} {
+		set, err := input.DecodeObjects(t.Context(), "f.yaml", []byte("kind: Feature\n"+text))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := set.Objects[0].Strict(&v1alpha1.Feature{}); (err == nil) != (want == "") || err != nil && err.Error() != want {
+			t.Errorf("%s\n got %v\nwant %s", text, err, want)
+		}
+	}
+	var file struct {
+		Kind  string                     `json:"kind"`
+		Rules map[string]string          `json:"rules"`
+		Gates map[string]bool            `json:"gates"`
+		Any   map[string]any             `json:"any"`
+		Stage map[string]*v1alpha1.Stage `json:"stage"`
+	}
+	set, err := input.DecodeObjects(t.Context(), "f.yaml", []byte("kind: X\nrules: {a: ignore}\nany: {a: null}\nstage: {a: null}\ngates:\n  b: null\n"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := set.Objects[0].Strict(&file); err == nil || err.Error() != `f.yaml:6: gates.b must be a boolean, not null` {
+		t.Error(err)
 	}
 }

@@ -29,6 +29,9 @@ type typed struct {
 	wrong   *valueError
 	// structs has the fields of the types that were met, by their names in JSON.
 	structs map[reflect.Type]map[string]reflect.Type
+	// ownNulls reports null as an item of a list or a value of a map below the types of this module. Decoders make an empty value of it, which means
+	// something else. The types of Kubernetes are left out, because the API server makes an empty value of null there.
+	ownNulls bool
 }
 
 // the types that decode themselves, and the values that they take (marshal.go of k8s.io/apiextensions-apiserver/pkg/apis/
@@ -41,6 +44,9 @@ var (
 	schemaOrText = reflect.TypeFor[apiextensionsv1.JSONSchemaPropsOrStringArray]()
 	unmarshaler  = reflect.TypeFor[json.Unmarshaler]()
 )
+
+// ownPackages begins the paths of the packages of this module.
+const ownPackages = "sluice.dev/"
 
 func (w *typed) walkValue(path []string, v any, t reflect.Type) {
 	for t.Kind() == reflect.Pointer {
@@ -61,13 +67,13 @@ func (w *typed) walkValue(path []string, v any, t reflect.Type) {
 		ok := err == nil && json.Unmarshal(b, reflect.New(t).Interface()) == nil
 		w.noteUnless(ok, path, "a "+strings.ToLower(t.Name()), v)
 	case t.Kind() == reflect.Struct:
-		if w.noteUnless(isObject, path, wordsForType(t), v) {
+		if w.noteUnless(isObject, path, wordsForType(t), v) && (!w.ownNulls || t.PkgPath() == "" || strings.HasPrefix(t.PkgPath(), ownPackages)) {
 			w.walkFields(path, object, t)
 		}
 	case t.Kind() == reflect.Map:
 		if w.noteUnless(isObject, path, wordsForType(t), v) {
 			for _, key := range slices.Sorted(maps.Keys(object)) {
-				w.walkValue(pathStep(path, key), object[key], t.Elem())
+				w.walkElement(pathStep(path, key), object[key], t.Elem())
 			}
 		}
 	case t.Kind() == reflect.Slice && t.Elem().Kind() == reflect.Uint8:
@@ -126,8 +132,19 @@ func (w *typed) walkFields(path []string, object map[string]any, t reflect.Type)
 
 func (w *typed) walkItems(path []string, items []any, t reflect.Type) {
 	for i, v := range items {
-		w.walkValue(pathStep(path, strconv.Itoa(i)), v, t)
+		w.walkElement(pathStep(path, strconv.Itoa(i)), v, t)
 	}
+}
+
+// walkElement walks an item of a list or a value of a map.
+func (w *typed) walkElement(path []string, v any, t reflect.Type) {
+	if v == nil && w.ownNulls && t != anyJSON && t.Kind() != reflect.Interface && t.Kind() != reflect.Pointer {
+		if t.Kind() == reflect.String {
+			w.checkText(path, v)
+		}
+		w.noteUnless(false, path, wordsForType(t), v)
+	}
+	w.walkValue(path, v, t)
 }
 
 func (w *typed) checkText(path []string, v any) {
@@ -136,8 +153,10 @@ func (w *typed) checkText(path []string, v any) {
 	case map[string]any, []any:
 		w.noteUnless(false, path, "a string", v)
 	default:
-		w.noteUnless(false, path, "a string", v)
-		w.wrong.msg += ": put it in quotes"
+		if w.wrong == nil {
+			w.noteUnless(false, path, "a string", v)
+			w.wrong.msg += ": put it in quotes"
+		}
 	}
 }
 

@@ -306,7 +306,7 @@ func (r *goReader) tagNode(pkg *loader.Package, node ast.Node, values *markers.M
 			if _, ok := node.(*ast.TypeSpec); ok {
 				target = markers.DescribesType
 			}
-			pos := node.Pos()
+			pos, text := node.Pos(), ""
 			for i := len(comments) - 1; i >= 0; i-- {
 				c := &comments[i]
 				if c.claimed || c.pos > node.Pos() {
@@ -317,10 +317,13 @@ func (r *goReader) tagNode(pkg *loader.Package, node ast.Node, values *markers.M
 				} else if got, err := def.Parse(c.text); err != nil || !reflect.DeepEqual(got, v) {
 					continue
 				}
-				c.claimed, pos = true, c.pos
+				c.claimed, pos, text = true, c.pos, c.text
 				break
 			}
 			n := r.addMark(pkg, pos, m)
+			if wrong := wrongValues(name, text, v); wrong != "" {
+				r.wrong.addProblem(r.api.marks[n].file, r.api.marks[n].line, "%s: %s", cmp.Or(text, "+"+name), wrong)
+			}
 			if m.marker != "" {
 				r.readConditional(&r.api.marks[n])
 			}

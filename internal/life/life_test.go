@@ -212,6 +212,31 @@ func TestAllThatIsWrongIsToldAtOnce(t *testing.T) {
 		{"a type that is not there", change("Gift *Gift", "Gift *Gft"), []string{"api/v1/types.go:68: unknown type Gft"}},
 		{"a type twice", change("// Counter is where", "type Gift struct{}\n\n// Counter is where"), []string{"types.go:76: Gift redeclared in this block"}},
 		{"a keyword that is not taken out", change("\t// Gift wraps.\n", "\t// Gift wraps.\n\t// +sluice:loosen=patern\n"), []string{`types.go:68: +sluice:loosen does not take out "patern" (did you mean "pattern"?)`}},
+		{"values that are null or empty", change("\t// Script is run.\n", `	// +sluice:feature:values:name=Labels,values=null
+	A string `+"`json:\"a,omitempty\"`"+`
+	// +sluice:feature:values:name=Labels,values={x,null}
+	B string `+"`json:\"b,omitempty\"`"+`
+	// +sluice:feature:beyond:name=Labels,values=x;;y
+	C string `+"`json:\"c,omitempty\"`"+`
+	// +sluice:feature:values:name=Labels,values=
+	D string `+"`json:\"d,omitempty\"`"+`
+	// +sluice:feature:beyond:name=Labels,maxLength=1,values={}
+	E string `+"`json:\"e,omitempty\"`"+`
+	// +sluice:feature:values:name=Labels,values= x ; y
+	F string `+"`json:\"f,omitempty\"`"+`
+	// +sluice:feature:values:name=Labels,values={"null","",";"}
+	G string `+"`json:\"g,omitempty\"`"+`
+	// Script is run.
+`), []string{
+			`types.go:38: +sluice:feature:values:name=Labels,values=null: null is no value of a field; if it is a text, write "null", in quotes`,
+			"types.go:40: +sluice:feature:values:name=Labels,values={x,null}: null is no value", "types.go:42: +sluice:feature:beyond:name=Labels,values=x;;y: a value is empty",
+			"types.go:44: +sluice:feature:values:name=Labels,values=: values is empty: name the values", "types.go:46: +sluice:feature:beyond:name=Labels,maxLength=1,values={}: values is empty",
+			"types.go:48: +sluice:feature:values:name=Labels,values= x ; y: a value is empty, or has a space before it",
+		}},
+		{"values of features.yaml that are null", change("- gate: Labels\n", "- gate: Labels\n  parts:\n  - {group: shop.example.dev, resource: shops, field: spec.x,\n     values: [null]}\n"), []string{
+			"features.yaml:26: features[3].parts[0].values[0] must be a string, not null: put it in quotes",
+		}},
+		{"an announcement that is null", change("- gate: Digest\n", "- gate: Digest\n  announced: {Removed: }\n"), []string{"features[7].announced.Removed must be a string, not null"}},
 		{"no such package", change("packages: [./api/...]", "packages: [./aip]"), []string{"aip"}},
 		{"keys of features.yaml", change("behaviourOnly: true", "behaviorOnly: true", "release: v1.2.0", "releas: v1.2.0"), []string{
 			`features.yaml:5: there is no field "spec.releas" (did you mean "release"?)`,

@@ -96,6 +96,33 @@ func registerMarkers(r *markers.Registry) error {
 	return nil
 }
 
+// wrongValues says what is wrong with the values of a marker; empty for nothing. The parser of controller-tools takes null for the text null, an empty
+// value for the text "", and a list without values for none, so that the whole field would be gated.
+func wrongValues(name, text string, marker any) string {
+	var values []string
+	switch v := marker.(type) {
+	case valuesMarker:
+		values = v.Values
+	case beyondMarker:
+		values = v.Values
+	default:
+		return ""
+	}
+	if len(values) == 0 && (name == markValues || strings.Contains(text, "values=")) {
+		return "values is empty: name the values, such as values=A;B"
+	}
+	for _, v := range values {
+		switch quoted := strings.Contains(text, strconv.Quote(v)) || strings.Contains(text, "`"+v+"`"); {
+		case quoted, text == "": // without its text, nobody knows
+		case v == "null":
+			return `null is no value of a field; if it is a text, write "null", in quotes`
+		case v == "" || v[0] == ';' || v[0] == ',':
+			return `a value is empty, or has a space before it: take the space away, and write "" for an empty text`
+		}
+	}
+	return ""
+}
+
 // mark is a marker of this package at its place.
 type mark struct {
 	gate    string
