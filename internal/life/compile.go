@@ -84,10 +84,7 @@ func (c *packageCopy) compilerProblems(dir, said string) (own, copied Problems, 
 func goBuild(ctx context.Context, dir string, folders ...string) (said string, err error) {
 	args := []string{"build", "-o", os.DevNull}
 	for _, folder := range folders {
-		if rel, err := filepath.Rel(dir, folder); err == nil {
-			folder = "." + string(filepath.Separator) + rel
-		}
-		args = append(args, folder)
+		args = append(args, folderIn(dir, folder))
 	}
 	cmd := exec.CommandContext(ctx, "go", args...) //nolint:gosec // folders of the project
 	cmd.Dir = dir
@@ -102,6 +99,32 @@ func goBuild(ctx context.Context, dir string, folders ...string) (said string, e
 	text, err := limit.ReadAll(io.LimitReader(stderr, most), most)
 	_, rest := io.Copy(io.Discard, stderr)
 	return string(text), errors.Join(err, rest, cmd.Wait())
+}
+
+// ModulesSuffice reports whether go.mod and go.sum of the module at dir have all that the packages of the Go files import, and their tests too. The
+// go command knows that, because it reads the imports of imports. It changes neither file.
+func (o Outputs) ModulesSuffice(ctx context.Context, dir string) bool {
+	args := []string{"list", "-deps", "-test", "-f", "{{.ImportPath}}"}
+	if strings.Contains(os.Getenv("GOFLAGS"), "-mod=mod") {
+		args = append(args, "-mod=readonly")
+	}
+	for _, f := range o {
+		if filepath.Ext(f.path) == ".go" {
+			args = append(args, folderIn(dir, filepath.Dir(f.path)))
+		}
+	}
+	cmd := exec.CommandContext(ctx, "go", args...) //nolint:gosec // folders of the project
+	cmd.Dir = dir
+	return cmd.Run() == nil
+}
+
+// folderIn is a folder as the go command names it in dir.
+func folderIn(dir, folder string) string {
+	rel, err := filepath.Rel(dir, folder)
+	if err != nil {
+		return folder
+	}
+	return "." + string(filepath.Separator) + rel
 }
 
 // readProblems reads what the go command says of code that does not compile. Lines that begin with a tab belong to the one before.

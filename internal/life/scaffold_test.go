@@ -4,6 +4,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"runtime"
 	"slices"
 	"strings"
@@ -407,6 +408,37 @@ func TestAScaffoldedVersion(t *testing.T) {
 	}
 	if after := tree(t); !slices.Equal(before, after) {
 		t.Error("files have changed")
+	}
+}
+
+// TestModulesSuffice: with all modules, without one that only an import imports, with a replacement alone, and with nothing.
+func TestModulesSuffice(t *testing.T) {
+	withSluice(t, laidOut)
+	scaffold(t, NewFeature{Gate: "FastPath"})
+	out := Outputs{{path: "features.yaml"}, {path: "internal/features/fast_path_test.go"}}
+	whole := read(t, "go.mod")
+	without := func(text string) string {
+		if !strings.Contains(whole, text) {
+			t.Fatalf("go.mod has no %q", text)
+		}
+		return strings.Replace(whole, text, "", 1)
+	}
+	indirect := regexp.MustCompile(`(?m)^\tgithub.com/modern-go/reflect2 .*\n`).FindString(whole)
+	t.Setenv("GOFLAGS", "-mod=mod") // it would change go.mod
+	for name, tt := range map[string]struct {
+		text string
+		want bool
+	}{
+		"all": {whole, true}, "an indirect one is missing": {without(indirect), false}, "a replacement only": {without("require sluice.dev v0.0.0\n"), false},
+		"nothing": {"module example.com/shop\n\ngo 1.26.0\n", false},
+	} {
+		write(t, "go.mod", tt.text)
+		if got := out.ModulesSuffice(t.Context(), "."); got != tt.want {
+			t.Errorf("%s: %t", name, got)
+		}
+		if read(t, "go.mod") != tt.text {
+			t.Errorf("%s: go.mod has changed", name)
+		}
 	}
 }
 

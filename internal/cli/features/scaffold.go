@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -53,9 +52,8 @@ is compiled and read, with --dry-run too. At the end it prints what to run next.
 				return err
 			}
 			dir := filepath.Dir(file)
-			data, err := os.ReadFile(filepath.Join(dir, "go.mod")) //nolint:gosec // beside the file that the user names
-			if err == nil && !strings.Contains(string(data), "sluice.dev") {
-				fmt.Fprintf(e.Err, "next: %s mod tidy  (go.mod does not require sluice.dev)\n", goCommandIn(dir))
+			if !out.ModulesSuffice(cmd.Context(), dir) {
+				fmt.Fprintf(e.Err, "next: %s mod tidy  (the module lacks something that the new files import)\n", goCommandIn(dir))
 			}
 			if _, err := os.Stat(filepath.Join(dir, life.CRDsBesideBases)); err == nil {
 				fmt.Fprintf(e.Err, "next: let %s name the CRDs of %s, because controller-gen writes over %s/\n",
