@@ -75,8 +75,8 @@ func (o *Object) ownNull(t reflect.Type) error { return o.wrongValue(&typed{ownN
 // wrongValue is the first error that w finds, at its place; nil if there is none.
 func (o *Object) wrongValue(w *typed, t reflect.Type) error {
 	var value any
-	if utiljson.Unmarshal(o.JSON, &value) != nil {
-		return nil
+	if err := utiljson.Unmarshal(o.JSON, &value); err != nil {
+		return o.Wrong(err)
 	}
 	w.structs = map[reflect.Type]map[string]reflect.Type{}
 	w.walkValue(nil, value, t)

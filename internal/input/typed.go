@@ -67,8 +67,8 @@ func (w *typed) walkValue(path []string, v any, t reflect.Type) {
 		ok := err == nil && json.Unmarshal(b, reflect.New(t).Interface()) == nil
 		w.noteUnless(ok, path, "a "+strings.ToLower(t.Name()), v)
 	case t.Kind() == reflect.Struct:
-		if w.noteUnless(isObject, path, wordsForType(t), v) && (!w.ownNulls || t.PkgPath() == "" || strings.HasPrefix(t.PkgPath(), ownPackages)) {
-			w.walkFields(path, object, t)
+		if w.noteUnless(isObject, path, wordsForType(t), v) {
+			w.walkStruct(path, object, t)
 		}
 	case t.Kind() == reflect.Map:
 		if w.noteUnless(isObject, path, wordsForType(t), v) {
@@ -109,6 +109,13 @@ func (w *typed) schemaOr(path []string, v any, t reflect.Type) {
 	if t == schemaOrBool { // of the others, upstream takes what else there is for nothing
 		_, isBool := v.(bool)
 		w.noteUnless(isBool, path, "a boolean or an object (a schema)", v)
+	}
+}
+
+// walkStruct walks the fields of a struct, unless only types of this module count.
+func (w *typed) walkStruct(path []string, object map[string]any, t reflect.Type) {
+	if !w.ownNulls || t.PkgPath() == "" || strings.HasPrefix(t.PkgPath(), ownPackages) {
+		w.walkFields(path, object, t)
 	}
 }
 

@@ -113,7 +113,7 @@ func (o Outputs) ModulesSuffice(ctx context.Context, dir string) bool {
 			args = append(args, folderIn(dir, filepath.Dir(f.path)))
 		}
 	}
-	cmd := exec.CommandContext(ctx, "go", args...) //nolint:gosec // folders of the project
+	cmd := exec.CommandContext(ctx, "go", args...)
 	cmd.Dir = dir
 	return cmd.Run() == nil
 }
