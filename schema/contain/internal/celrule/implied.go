@@ -14,7 +14,7 @@ import (
 //
 // If an old rule is true, each of its conjuncts is true, and so is at least one disjunct of each conjunct. A true disjunct makes the
 // new rule's disjunction true, whatever the other operands are, because in CEL a deciding operand wins over an error. Also, a < b
-// implies a <= b and a != b, because a true comparison is no error. If scalar is set, self is a scalar of one type. Then, without
+// implies a <= b and a != b, and a < 1 implies a < 2, because a true comparison is no error. If scalar is set, self is a scalar of one type. Then, without
 // dyn(), a == b implies a <= b and b == a. (For lists it does not: a set is equal to lists that are not equal to it, and not all values
 // can be compared.)
 func (r *Rule) ImpliedBy(olds []*Rule, scalar bool) bool {
@@ -61,16 +61,41 @@ func followsFrom(s signed, facts [][]atom, scalar bool) bool {
 	if cs := junctionParts(s, operators.LogicalAnd, operators.LogicalOr, nil); len(cs) > 1 {
 		return !slices.ContainsFunc(cs, func(c signed) bool { return !followsFrom(c, facts, scalar) })
 	}
-	ds := junctionParts(s, operators.LogicalOr, operators.LogicalAnd, nil)
+	left := maxDistributed
+	return oneFollowsFrom(junctionParts(s, operators.LogicalOr, operators.LogicalAnd, nil), facts, scalar, &left)
+}
+
+// maxDistributed bounds the disjunctions that are made of one whose operands are conjunctions.
+const maxDistributed = 64
+
+// oneFollowsFrom reports whether one of the operands of a disjunction is true whenever each of the facts has a true disjunct. An operand that is a
+// conjunction is distributed: a || b && c is true whenever a || b and a || c are.
+func oneFollowsFrom(ds []signed, facts [][]atom, scalar bool, left *int) bool {
+	if *left--; *left < 0 {
+		return false
+	}
 	if len(ds) > 1 && slices.ContainsFunc(ds, func(d signed) bool { return followsFrom(d, facts, scalar) }) {
 		return true
 	}
 	goals := atomsOf(ds)
-	return slices.ContainsFunc(facts, func(fact []atom) bool {
+	if slices.ContainsFunc(facts, func(fact []atom) bool {
 		return !slices.ContainsFunc(fact, func(a atom) bool {
 			return !slices.ContainsFunc(goals, func(g atom) bool { return a.impliesAtom(g, scalar) })
 		})
-	})
+	}) {
+		return true
+	}
+	for i, d := range ds {
+		cs := junctionParts(d, operators.LogicalAnd, operators.LogicalOr, nil)
+		if len(cs) < 2 {
+			continue
+		}
+		rest := slices.Delete(slices.Clone(ds), i, i+1)
+		return !slices.ContainsFunc(cs, func(c signed) bool {
+			return !oneFollowsFrom(junctionParts(c, operators.LogicalOr, operators.LogicalAnd, slices.Clone(rest)), facts, scalar, left)
+		})
+	}
+	return false
 }
 
 // atomsOf returns the normal forms of parts. Comparisons are also split, because a < b implies other comparisons of a and b.
@@ -82,9 +107,25 @@ func atomsOf(ss []signed) []atom {
 		if s.e.kind != call {
 			continue
 		}
+		if parts := junctionParts(s, operators.LogicalAnd, operators.LogicalOr, nil); len(parts) > 1 {
+			out[i].parts = atomsOf(parts)
+		}
 		switch s.e.name {
 		case operators.Less, operators.LessEquals, operators.Greater, operators.GreaterEquals:
 			out[i].op, out[i].a, out[i].b = p.asLess(s.e, s.neg)
+			less, more := s.e.args[0], s.e.args[1]
+			if out[i].a != p.writeValue(less) {
+				less, more = more, less
+			}
+			if out[i].left, out[i].right = constantOf(less), constantOf(more); out[i].right.isNumber() {
+				out[i].a = p.writeSum(less)
+			} else if out[i].left.isNumber() {
+				out[i].b = p.writeSum(more)
+			}
+		case "isLessThan", "isGreaterThan": // of quantities and versions
+			if s.e.member && len(s.e.args) == 2 {
+				out[i].setOrder(s, p)
+			}
 		case operators.Equals, operators.NotEquals:
 			if !s.neg { // a == b may be an error where a != b is none
 				out[i].op = map[string]string{operators.Equals: "==", operators.NotEquals: "!="}[s.e.name]
@@ -95,9 +136,21 @@ func atomsOf(ss []signed) []atom {
 	return out
 }
 
+// setOrder describes a call of isLessThan or isGreaterThan as a comparison. Both are total orders.
+func (a *atom) setOrder(s signed, p *printer) {
+	less, more := s.e.args[0], s.e.args[1]
+	if s.e.name == "isGreaterThan" {
+		less, more = more, less
+	}
+	if a.op = "<"; s.neg {
+		a.op, less, more = "<=", more, less
+	}
+	a.a, a.b, a.left, a.right = p.writeValue(less), p.writeValue(more), constantOf(less), constantOf(more)
+}
+
 // impliesAtom reports whether b is true whenever a is.
 func (a atom) impliesAtom(b atom, scalar bool) bool {
-	if a.text == b.text {
+	if a.text == b.text || a.impliesBound(b) || slices.ContainsFunc(a.parts, func(p atom) bool { return p.impliesAtom(b, scalar) }) {
 		return true
 	}
 	along, across := a.a == b.a && a.b == b.b, scalar && a.a == b.b && a.b == b.a

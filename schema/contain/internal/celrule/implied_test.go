@@ -38,9 +38,31 @@ func TestImpliedBy(t *testing.T) {
 		{old: "!(self <= oldSelf)", new: "self >= oldSelf", want: true},
 		{old: "self.a < self.b", new: "self.a <= self.b", list: true, want: true},
 		{old: "self.a < self.b", new: "self.b <= self.a", list: true},
-		{old: "self == oldSelf || (self > 1 && self < 3)", new: "self == oldSelf || self > 1"},
+		{old: "self == oldSelf || (self > 1 && self < 3)", new: "self == oldSelf || self > 1", want: true},
 		{old: "self > 1", new: "(self == 3 || self > 1) && (self > 1 || self == oldSelf)", want: true},
 		{old: "has(self.a) ? self.a == 1 : true", new: "has(self.a) ? self.a == 1 : true || self.b == 1", list: true},
+		{old: "duration(self.d) <= duration('1h')", new: "duration(self.d) <= duration('2h')", list: true, want: true},
+		{old: "duration(self.d) <= duration('2h')", new: "duration(self.d) <= duration('1h')", list: true},
+		{old: "duration(self.d) <= duration('60m')", new: "duration(self.d) < duration('1h')", list: true},
+		{old: "duration(self.d) < duration('60m')", new: "duration(self.d) < duration('1h')", list: true, want: true},
+		{old: "isQuantity(self.d) && quantity(self.d).isLessThan(quantity('1Gi'))", new: "isQuantity(self.d) && quantity(self.d).isLessThan(quantity('2Gi'))", list: true, want: true},
+		{old: "quantity(self.d).isGreaterThan(quantity('1'))", new: "!quantity(self.d).isLessThan(quantity('500m'))", list: true, want: true},
+		{old: "!quantity(self.d).isLessThan(quantity('1'))", new: "quantity(self.d).isGreaterThan(quantity('1'))", list: true},
+		{old: "isCIDR(self.d) && cidr(self.d).prefixLength() >= 16", new: "isCIDR(self.d) && cidr(self.d).prefixLength() >= 8", list: true, want: true},
+		{old: "semver(self.d).major() >= 2", new: "semver(self.d).major() > 0", list: true, want: true},
+		{old: "self.b - self.a <= 5", new: "self.b - self.a <= 10", list: true, want: true},
+		{old: "self.b - self.a <= 5", new: "self.a - self.b <= 10", list: true},
+		{old: "!has(self.d) || isCIDR(self.d) && cidr(self.d).prefixLength() >= 16", new: "!has(self.d) || isCIDR(self.d) && cidr(self.d).prefixLength() >= 8", list: true, want: true},
+		{old: "!has(self.d) || isCIDR(self.d) && cidr(self.d).prefixLength() >= 8", new: "!has(self.d) || isCIDR(self.d) && cidr(self.d).prefixLength() >= 16", list: true},
+		{old: "self.a || self.b && self.c", new: "(self.a || self.b) && (self.a || self.c)", list: true, want: true},
+		{old: "(self.a || self.b) && (self.a || self.c)", new: "self.a || self.b && self.c", list: true, want: true},
+		{old: "self.a || self.b", new: "self.a || self.b && self.c", list: true},
+		{old: "self.a + self.b <= 10", new: "self.b + self.a <= 10", list: true, want: true},
+		{old: "self.a + self.b <= 'x'", new: "self.b + self.a <= 'x'", list: true},
+		{old: "10 > self.a + self.b", new: "self.a + self.b < 11", list: true, want: true},
+		{old: "self.a < 5", new: "self.a < 5.5", list: true},
+		{old: "self.t > timestamp('2020-01-01T00:00:00Z')", new: "self.t > timestamp('2020-01-01T00:00:00+01:00')", list: true, want: true},
+		{old: "quantity(self.d).isLessThan(quantity('1e3'))", new: "quantity(self.d).isLessThan(quantity('1e999999999'))", list: true},
 	} {
 		if got := parse(t, c.new).ImpliedBy([]*Rule{parse(t, c.old)}, !c.list); got != c.want {
 			t.Errorf("%s by %s: %v, want %v", c.new, c.old, got, c.want)
@@ -70,6 +92,12 @@ func (g *gen) loosen(e *expr, other *expr) *expr {
 		}
 		return pick(g, &c, c.args[0], binary(operators.LogicalOr, &c, other), binary(operators.LogicalAnd, &c, other))
 	case operators.Less, operators.Greater, operators.Equals, operators.NotEquals, operators.LessEquals:
+		for i, a := range c.args {
+			if n, ok := a.val.(int64); ok && a.kind == literal && g.IntN(2) == 0 {
+				c.args[i] = &expr{kind: literal, val: n + int64(g.IntN(5)) - 2}
+				return &c
+			}
+		}
 		return binary(pick(g, operators.LessEquals, operators.GreaterEquals, operators.NotEquals, operators.Equals), pick(g, c.args, []*expr{c.args[1], c.args[0]})...)
 	}
 	return pick(g, &c, binary(operators.LogicalOr, other, &c))

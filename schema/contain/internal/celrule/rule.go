@@ -31,4 +31,8 @@ type atom struct {
 	text string
 	// op is <, <=, == or != for a comparison of the texts a and b.
 	op, a, b string
+	// left and right are the constants that a and b are, or nil.
+	left, right *constant
+	// parts are the operands of a conjunction.
+	parts []atom
 }
