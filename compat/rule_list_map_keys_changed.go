@@ -64,7 +64,7 @@ ports:
 		}
 		c.Keyword = "x-kubernetes-list-map-keys"
 		if slices.Equal(slices.Sorted(slices.Values(c.old.ListMapKeys)), slices.Sorted(slices.Values(c.new.ListMapKeys))) {
-			return "the keys that identify items have other defaults than before", true
+			return "a key that identifies items has another default, or none any more", true
 		}
 		c.Before, c.After = c.old.ListMapKeys, c.new.ListMapKeys
 		return "list-map-keys changed from " + inlineJSON(c.old.ListMapKeys) + " to " + inlineJSON(c.new.ListMapKeys), true

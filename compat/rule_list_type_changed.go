@@ -45,6 +45,9 @@ ports:
 			to = c.new.ListType
 		}
 		c.Before, c.After = from, to
+		if from == to {
+			return "the list is a " + to + " as before, but its items are other ones", true
+		}
 		return "list type changed from " + from + " to " + to, true
 	},
 }

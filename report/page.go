@@ -440,7 +440,9 @@ func (e *entry) effectOnObjects() string {
 	case ObjectsStuck:
 		verb = "could no longer be updated or applied"
 	case ObjectsRatcheted:
-		verb = "hold what is now refused"
+		if verb = "hold what is now refused"; e.Objects.Affected == 1 {
+			verb = "holds what is now refused"
+		}
 	case MeaningChanged, ReadersSurprised:
 		verb = "would read differently"
 	case RefusedByAPIServer, WritersRefused, ClientsBroken, Cosmetic:
