@@ -83,3 +83,17 @@ func TestFormatsAreCompared(t *testing.T) {
 		}
 	}
 }
+
+// TestAnOddWitnessIsAString where a list in place of the string is refused as well.
+func TestAnOddWitnessIsAString(t *testing.T) {
+	parse := func(s string) Side {
+		return side(t, parseSchema(t, "{type: object, properties: {spec: {type: object, properties: {s: {type: string, format: date-time"+s+"}}}}}"))
+	}
+	r := Decide(t.Context(), parse(""), parse(", x-kubernetes-validations: [{rule: self == self}]"), Options{Namespaced: true})
+	if len(r.Gaps) != 1 || !r.Gaps[0].OddAlone || r.Gaps[0].Witness == nil {
+		t.Fatalf("gaps %v", r.Gaps)
+	}
+	if v, _ := ValueAt(r.Gaps[0].Witness.Object, Path{{Kind: Field, Name: "spec"}, {Kind: Field, Name: "s"}}); v != "2006-01-02t15:04:05z" {
+		t.Errorf("witness %v", v)
+	}
+}

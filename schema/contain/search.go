@@ -70,9 +70,18 @@ func (s *search) findCandidates(p *pending) (r logic.Result, oddAlone bool) {
 		return r, false
 	}
 	if r = s.solveFor(p, s.simpleEnvelope(), true); !r.None {
+		r.Models = append(s.oddStrings(p), r.Models...)
 		return r, true
 	}
 	return all, true
+}
+
+// oddStrings are candidates with an odd string where a list would do as well, such as 2020-01-01t00:00:00z: somebody may write that.
+func (s *search) oddStrings(p *pending) []any {
+	if !s.old.letsListsThrough(p.old) {
+		return nil
+	}
+	return s.solveBriefly(1, s.formulasIn(s.simpleEnvelope(), true, p, logic.Kinds(logic.AnyKind&^logic.Array))...)
 }
 
 // solveFor looks for candidates in an envelope, with odd values if odd is set.
