@@ -123,10 +123,21 @@ func (s *search) alwaysRatchets(p *pending) bool {
 	case "x-kubernetes-embedded-resource": // always checked
 		return false
 	}
+	if s.sides[1].rootPlace().childPlace("metadata").namesObject(lastName(g.Path)) && len(g.Path) == 2 {
+		return g.Path[0].Name == "metadata" // the name of a stored object never changes
+	}
 	if len(g.Path) == 0 || g.Path[0].Kind != Field || isMeta(g.Path[0].Name) {
 		return false
 	}
 	return s.foundAgain(p)
+}
+
+// lastName is the name of the last step of a path; empty if that is no field.
+func lastName(path Path) string {
+	if len(path) == 0 {
+		return ""
+	}
+	return path[len(path)-1].Name
 }
 
 // failing returns a formula that is true of the values that no ratcheting helps: the evaluation of the gap's rule is an error (Validator in
