@@ -86,12 +86,52 @@ func (d *definer) checkConventionOf(f *Feature) {
 	case f.FollowsLevel:
 		d.addError(CodeBadValue, f.Spec.Gate, "spec.followsLevel", "the convention %s has no level: leave it out", c)
 	}
-	if c != v1alpha1.ConventionTekton || !f.FollowsLevel || f.Entry < 0 || f.Locked {
+	on, at := f.declaredDefault()
+	if at < 0 || f.Locked {
 		return
 	}
-	if on := f.Spec.Stages[f.Entry].Default; on != nil && *on && f.Stage != v1alpha1.Stable {
-		d.addError(CodeOverruled, f.Spec.Gate, fmt.Sprintf("spec.stages[%d].default", f.Entry), "default: true has no effect, because by the convention %s %s follows the level: leave it out, or set followsLevel: false", c, f.Spec.Gate)
+	where := fmt.Sprintf("spec.stages[%d].default", at)
+	switch {
+	case c == v1alpha1.ConventionTekton && f.FollowsLevel && on && f.Spec.Stages[at].Stage != v1alpha1.Stable:
+		d.addError(CodeOverruled, f.Spec.Gate, where, "default: true has no effect, because by the convention %s %s follows the level: leave it out, or set followsLevel: false", c, f.Spec.Gate)
+	case f.obeysLevel() && f.Stage == v1alpha1.Deprecated && f.Level == v1alpha1.LevelStable && !on:
+		d.addError(CodeOverruled, f.Spec.Gate, where, "default: false has no effect, because %s was stable, and every level opens what is stable: leave it out, or set %s",
+			f.Spec.Gate, f.leaveLevelText())
 	}
+}
+
+// checkLifts reports a feature to which level stable gives two answers: on in a resource whose highest stage is Beta, off in another one.
+func (d *definer) checkLifts(f *Feature) {
+	if !f.Free() || f.Level != v1alpha1.LevelBeta || !f.obeysLevel() {
+		return
+	}
+	for i := range f.Spec.Parts {
+		lifted, other := &f.Spec.Parts[0], &f.Spec.Parts[i]
+		if d.model.lifts(lifted) == d.model.lifts(other) {
+			continue
+		}
+		if d.model.lifts(other) {
+			lifted, other = other, lifted
+		}
+		d.addError(CodeContradiction, f.Spec.Gate, fmt.Sprintf("spec.parts[%d].resource", i),
+			"%s follows the level, and level stable opens what is beta in %s, whose highestStage is Beta, but not in %s: give both the same highestStage in the Component, or set %s",
+			f.Spec.Gate, qualifiedResource(lifted.Group, lifted.Resource), qualifiedResource(other.Group, other.Resource), f.leaveLevelText())
+		return
+	}
+}
+
+// obeysLevel reports whether the level can open the feature.
+func (f *Feature) obeysLevel() bool { return f.FollowsLevel || f.Spec.ImpliedByLevel }
+
+// leaveLevelText says what to set in the definition so that the level does not open the feature.
+func (f *Feature) leaveLevelText() string {
+	switch {
+	case !f.Spec.ImpliedByLevel:
+		return "followsLevel: false"
+	case !f.FollowsLevel:
+		return "impliedByLevel: false"
+	}
+	return "followsLevel: false and impliedByLevel: false"
 }
 
 // checkSettings checks the settings beside the gates.

@@ -226,7 +226,7 @@ func (w *walker) optedIn(g *gate) bool {
 		return false
 	}
 	if w.question == nil {
-		w.question = &question{states: w.evaluator.states, lifted: g.lifted, optedIn: w.request.OptedIn}
+		w.question = &question{states: w.evaluator.states, optedIn: w.request.OptedIn}
 	}
 	return w.question.isOpenFor(g.state)
 }

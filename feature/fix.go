@@ -29,7 +29,7 @@ func (f *Feature) canBeOff() bool {
 	if f.Locked {
 		return !f.Default
 	}
-	return !f.Spec.ImpliedByLevel || levelRank(f.Level) > levelRank(v1alpha1.LevelStable)
+	return !f.Spec.ImpliedByLevel || !f.opensAt(v1alpha1.LevelStable)
 }
 
 // whyFixed says why settings have no effect on a feature that is not free.
@@ -175,9 +175,7 @@ func (r *resolver) fixFor(s *State, absent []string) string {
 		return "it takes a restart of the process"
 	case WhyRequires, WhyImplied, WhyImpliedBy, WhyKey, WhyLevel, WhyStage, WhyDefault:
 	}
-	lifted := f.isLifted()
-	isOpen := func(o *Feature) bool { return r.states.byGate[o.Spec.Gate].isOpen(lifted) }
-	needs, blocked := f.closedNeeds(isOpen)
+	needs, blocked := f.closedNeeds(func(o *Feature) bool { return r.states.byGate[o.Spec.Gate].Open })
 	if blocked != "" {
 		return "it requires " + blocked
 	}
@@ -187,12 +185,12 @@ func (r *resolver) fixFor(s *State, absent []string) string {
 		state := r.states.byGate[o.Spec.Gate]
 		isImplied := slices.ContainsFunc(o.Spec.ImpliedBy, func(gate string) bool {
 			by := r.states.byGate[gate]
-			return by != nil && by.isOpen(lifted)
+			return by != nil && by.Open
 		})
 		switch {
 		case state.Why == WhyRestart || state.Why == WhyProcess:
 			parts = append(parts, fmt.Sprintf("%s: %s", o.Spec.Gate, state.Fix))
-		case !state.Alone(lifted) && !isImplied:
+		case !state.Alone() && !isImplied:
 			toSet = append(toSet, o)
 		}
 	}

@@ -27,8 +27,47 @@ func (f *Feature) Flip() (at v1alpha1.FeatureStage, done, ok bool) {
 	return v1alpha1.FeatureStage{}, false, false
 }
 
+// declaredDefault returns the default that the stages declare for the present one, and the entry that declares it: at Deprecated and Removed,
+// that may be one before. The entry is -1 if none does.
+func (f *Feature) declaredDefault() (on bool, entry int) {
+	for i := f.Entry; i >= 0; i-- {
+		s := &f.Spec.Stages[i]
+		if s.Default != nil {
+			return *s.Default, i
+		}
+		if s.Stage != v1alpha1.Deprecated && s.Stage != v1alpha1.Removed {
+			break
+		}
+	}
+	return false, -1
+}
+
 // Defaults returns, for each entry of the feature's stages, whether it is on by default then.
 func (f *Feature) Defaults() []bool { return defaultsByStage(f.Spec.Stages) }
+
+// DefaultsInEffect returns, for each entry of the feature's stages, whether it is on then by itself while nothing is set: where it follows the
+// level, the component's default level decides, and not the default of the entry. The features that it requires or that imply it do not count.
+func (f *Feature) DefaultsInEffect() []bool {
+	r := &resolver{states: &States{model: f.model, level: f.model.levelBy(nil)}}
+	out := f.Defaults()
+	level := v1alpha1.LevelAlpha
+	for i := range f.Spec.Stages {
+		s := &f.Spec.Stages[i]
+		if s.Stage != v1alpha1.Deprecated {
+			level = levelOf(s.Stage)
+		}
+		at := *f
+		at.Entry, at.Stage, at.Default, at.Locked, at.Level = i, s.Stage, out[i], isLockedAt(s), level
+		at.FollowsLevel = at.followsAtStage()
+		out[i] = r.ownVerdict(&at).open
+	}
+	return out
+}
+
+// isLockedAt reports whether settings cannot change the default of a stage.
+func isLockedAt(s *v1alpha1.FeatureStage) bool {
+	return s.LockToDefault || s.Stage == v1alpha1.Removed
+}
 
 // defaultsByStage returns the default of each stage.
 func defaultsByStage(stages []v1alpha1.FeatureStage) []bool {

@@ -26,7 +26,7 @@ func (m *Model) Inspector() *Inspector {
 func (m *Model) InspectorFor(take func(*Feature, *Target) bool) *Inspector {
 	in := &Inspector{versions: map[groupResource][]*gate{}}
 	in.evaluator = &Evaluator{states: m.Resolve(nil, Runtime{}), programs: map[resourceVersion]*program{}}
-	in.evaluator.compilePrograms(func(s *State, t *Target, _ bool) bool {
+	in.evaluator.compilePrograms(func(s *State, t *Target) bool {
 		if !take(s.Feature, t) {
 			return false
 		}

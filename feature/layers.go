@@ -34,33 +34,30 @@ func (m *Model) ParseLayers(layers ...map[string]string) (*Settings, []Findings)
 	return merged, out
 }
 
-// pin is the value of a feature when it was pinned, without the features that it requires.
-type pin struct{ own, ownLifted bool }
-
 // Pin returns settings with which some features stay as they are in the given states, because processes apply a change of them only
 // at the next start. Locks, maxLevel, requirements and required processes still count. The settings may be nil; Pin does not change
 // them.
 func (s *Settings) Pin(states *States, gates ...string) *Settings {
-	out := &Settings{pins: map[string]pin{}}
+	out := &Settings{pins: map[string]bool{}}
 	if s != nil {
 		out.level, out.gates = s.level, s.gates
 		maps.Copy(out.pins, s.pins)
 	}
 	for _, gate := range gates {
 		if st := states.byGate[gate]; st != nil {
-			out.pins[gate] = pin{st.own, st.ownLifted}
+			out.pins[gate] = st.own
 		}
 	}
 	return out
 }
 
-// pinnedValue returns the pinned value of a feature.
-func (s *Settings) pinnedValue(gate string) (pin, bool) {
+// pinnedValue returns the value that a feature had when it was pinned, without the features that it requires.
+func (s *Settings) pinnedValue(gate string) (own, ok bool) {
 	if s == nil {
-		return pin{}, false
+		return false, false
 	}
-	p, ok := s.pins[gate]
-	return p, ok
+	own, ok = s.pins[gate]
+	return own, ok
 }
 
 // Restart returns the gates of features whose changes need a restart of processes: those that say so, and those that they require

@@ -83,21 +83,18 @@ func (m *Model) Lint(day time.Time) Findings {
 
 // lintOverruled reports an explicit default that the level overrides.
 func (m *Model) lintOverruled(l *findings, f *Feature) {
-	said := f.Spec.Stages[f.Entry].Default
+	said, at := f.declaredDefault()
 	byLevel := levelRank(f.Level) <= levelRank(m.component.DefaultLevel)
-	lifted := f.Level == v1alpha1.LevelBeta && f.isLifted()
-	if m.component.Convention == v1alpha1.ConventionTekton && said != nil && *said {
-		return // that is an error of the definition
-	}
-	if said == nil || !f.FollowsLevel || !f.Free() || *said == (byLevel || lifted) {
+	lifted := f.Level == v1alpha1.LevelBeta && f.IsLifted()
+	if at < 0 || !f.FollowsLevel || !f.Free() || said == (byLevel || lifted) {
 		return
 	}
 	way := fmt.Sprintf("level %s opens it", m.component.DefaultLevel)
-	if *said {
+	if said {
 		way = fmt.Sprintf("level %s, the default, does not open what is %s", m.component.DefaultLevel, strings.ToLower(string(f.Level)))
 	}
-	l.addWarning(CodeOverruled, f.Spec.Gate, fmt.Sprintf("spec.stages[%d].default", f.Entry), "default: %t has no effect, because %s follows the level, and %s: leave it out, or set followsLevel: false",
-		*said, f.Spec.Gate, way)
+	l.addWarning(CodeOverruled, f.Spec.Gate, fmt.Sprintf("spec.stages[%d].default", at), "default: %t has no effect, because %s follows the level, and %s: leave it out, or set followsLevel: false",
+		said, f.Spec.Gate, way)
 }
 
 // lintOverdue reports a feature that stays at its stage for too long.

@@ -185,23 +185,13 @@ func (f *Feature) GateOfStage() string {
 	return ""
 }
 
-// isLifted reports whether level stable opens all parts of a beta feature, because the highest stage of their resources is Beta.
-func (f *Feature) isLifted() bool {
-	return len(f.Targets) > 0 && !slices.ContainsFunc(f.Targets, func(t Target) bool { return !f.model.Lifted(t.Group, t.Resource) })
+// IsLifted reports whether level stable opens the feature at stage beta, because the highest stage of all resources that it gates is Beta.
+func (f *Feature) IsLifted() bool {
+	return len(f.Spec.Parts) > 0 && !slices.ContainsFunc(f.Spec.Parts, func(p v1alpha1.Part) bool { return !f.model.lifts(&p) })
 }
 
-// Lifted reports whether level stable opens the beta parts of a resource, because its highest stage is Beta.
-func (m *Model) Lifted(group, resource string) bool { return m.lifted[groupResource{group, resource}] }
-
-// LiftsAny reports whether level stable opens the beta parts of any resource.
-func (m *Model) LiftsAny() bool {
-	for _, lifts := range m.lifted {
-		if lifts {
-			return true
-		}
-	}
-	return false
-}
+// lifts reports whether level stable opens what is beta in the resource of a part.
+func (m *Model) lifts(p *v1alpha1.Part) bool { return m.lifted[groupResource{p.Group, p.Resource}] }
 
 // CanOptIn reports whether the component and the feature's stage let anybody open the feature by opting in.
 func (f *Feature) CanOptIn() bool {
@@ -310,9 +300,8 @@ func (d *definer) addFeature(object *v1alpha1.Feature) {
 	fillDefault(&f.Name, ObjectName(s.Component, s.Gate))
 	d.checkFeature(f)
 	d.checkStages(f)
-	fields, there, told := false, 0, len(d.list)
+	there, told := 0, len(d.list)
 	for i := range s.Parts {
-		fields = fields || !s.Parts[i].WholeVersion
 		if i == maxParts {
 			d.addError(CodeTooMany, s.Gate, "spec.parts", "%d parts are allowed", maxParts)
 			break
@@ -326,11 +315,18 @@ func (d *definer) addFeature(object *v1alpha1.Feature) {
 			}
 		}
 	}
-	convention := d.model.component.Convention
-	declared := convention == "" && f.Entry >= 0 && s.Stages[f.Entry].Default != nil && *s.Stages[f.Entry].Default
-	f.FollowsLevel = ptr.Deref(s.FollowsLevel, fields && convention.HasLevel() && !declared)
+	f.FollowsLevel = f.followsAtStage()
 	d.checkConventionOf(f)
+	d.checkLifts(f)
 	d.model.features = append(d.model.features, f)
+}
+
+// followsAtStage reports whether the level opens the feature at its stage.
+func (f *Feature) followsAtStage() bool {
+	convention := f.model.component.Convention
+	fields := slices.ContainsFunc(f.Spec.Parts, func(p v1alpha1.Part) bool { return !p.WholeVersion })
+	on, _ := f.declaredDefault()
+	return ptr.Deref(f.Spec.FollowsLevel, fields && convention.HasLevel() && (convention != "" || !on))
 }
 
 func fillDefault[T ~string](p *T, v T) {

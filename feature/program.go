@@ -51,7 +51,6 @@ type edge struct {
 type gate struct {
 	state  *State
 	target *Target
-	lifted bool // the resource is one whose highest stage is Beta
 	id     int
 }
 
@@ -63,18 +62,12 @@ func (st *States) Compile() *Evaluator {
 // CompileFor returns an evaluator of those closed targets for which take returns true, for processes that enforce only a part.
 func (st *States) CompileFor(take func(*Feature, *Target) bool) *Evaluator {
 	e := &Evaluator{states: st, programs: map[resourceVersion]*program{}, versions: map[groupResource][]*gate{}}
-	e.compilePrograms(func(s *State, t *Target, lifted bool) bool {
-		open := s.Open
-		if lifted {
-			open = s.Lifted
-		}
-		return !open && take(s.Feature, t)
-	})
+	e.compilePrograms(func(s *State, t *Target) bool { return !s.Open && take(s.Feature, t) })
 	return e
 }
 
 // compilePrograms makes programs of the targets for which take holds.
-func (e *Evaluator) compilePrograms(take func(s *State, t *Target, lifted bool) bool) {
+func (e *Evaluator) compilePrograms(take func(s *State, t *Target) bool) {
 	anyVersion := map[groupResource][]*gate{}
 	byVersion := map[resourceVersion][]*gate{}
 	for i := range e.states.list {
@@ -82,11 +75,10 @@ func (e *Evaluator) compilePrograms(take func(s *State, t *Target, lifted bool) 
 		for j := range s.Feature.Targets {
 			t := &s.Feature.Targets[j]
 			key := resourceVersion{groupResource{t.Group, t.Resource}, t.Version}
-			lifted := e.states.model.lifted[key.groupResource]
-			if !take(s, t, lifted) {
+			if !take(s, t) {
 				continue
 			}
-			g := &gate{state: s, target: t, lifted: lifted}
+			g := &gate{state: s, target: t}
 			if spec := &s.Feature.Spec; t.WholeVersion && spec.WhenDisabled == v1alpha1.Reject && spec.Ratchet != v1alpha1.Unchanged && e.versions != nil {
 				e.versions[key.groupResource] = append(e.versions[key.groupResource], g)
 			}

@@ -60,10 +60,8 @@ type States struct {
 type State struct {
 	// Feature is the feature.
 	Feature *Feature
-	// Open reports whether the settings open the feature for everybody. It is Lifted for a feature all of whose parts are in such resources.
+	// Open reports whether the settings open the feature for everybody.
 	Open bool
-	// Lifted is the same for resources whose highest stage is Beta, where level stable opens beta parts.
-	Lifted bool
 	// Why says what decided Open.
 	Why Why
 	// Reason says the same in a sentence without an end.
@@ -71,9 +69,9 @@ type State struct {
 	// Fix says what to set to open a closed feature, or that it cannot be opened; empty if it is open.
 	Fix string
 
-	own, ownLifted bool // open, without its requirements and the features that imply it
-	allowed        bool // the settings say allowed, see OptIn
-	processes      bool // all required processes report it
+	own       bool // open, without its requirements and the features that imply it
+	allowed   bool // the settings say allowed, see OptIn
+	processes bool // all required processes report it
 }
 
 // Level returns the level in force, maxLevel and the component's default taken into account.
@@ -115,24 +113,22 @@ func (st *States) Access(gate string) Access {
 	case s.Open:
 		return Enabled
 	// A user who opts in to every feature that the component allows.
-	case st.OpenFor(gate, "", "", func(string) bool { return true }):
+	case st.OpenFor(gate, func(string) bool { return true }):
 		return Allowed
 	}
 	return Disabled
 }
 
-// OpenFor reports whether a feature is open for a resource and a user who opted in to some features; optedIn may be nil. An unknown
-// gate is closed.
-func (st *States) OpenFor(gate, group, resource string, optedIn func(gate string) bool) bool {
+// OpenFor reports whether a feature is open for a user who opted in to some features; optedIn may be nil. An unknown gate is closed.
+func (st *States) OpenFor(gate string, optedIn func(gate string) bool) bool {
 	st.tellAsked(gate)
-	q := &question{states: st, lifted: st.model.Lifted(group, resource), optedIn: optedIn}
+	q := &question{states: st, optedIn: optedIn}
 	return q.isOpenFor(st.byGate[gate])
 }
 
-// question asks which features are open for one user, namespace and resource. It asks about each feature once.
+// question asks which features are open for one user and namespace. It asks about each feature once.
 type question struct {
 	states  *States
-	lifted  bool
 	optedIn func(gate string) bool
 	known   map[*State]bool
 }
@@ -141,7 +137,7 @@ func (q *question) isOpenFor(s *State) bool {
 	switch {
 	case s == nil:
 		return false
-	case q.lifted && s.Lifted, !q.lifted && s.Open:
+	case s.Open:
 		return true
 	case q.optedIn == nil:
 		return false
@@ -162,29 +158,17 @@ func (q *question) byOptIn(s *State) bool {
 	if f.Locked || f.isCapped() || !s.processes {
 		return false
 	}
-	own := s.own
-	if q.lifted {
-		own = s.ownLifted
-	}
 	open := func(gate string) bool { return q.isOpenFor(q.states.byGate[gate]) }
-	if !own && !slices.ContainsFunc(f.Spec.ImpliedBy, open) && (!s.OptIn() || !q.optedIn(f.Spec.Gate)) {
+	if !s.own && !slices.ContainsFunc(f.Spec.ImpliedBy, open) && (!s.OptIn() || !q.optedIn(f.Spec.Gate)) {
 		return false
 	}
 	return !slices.ContainsFunc(f.Spec.Requires, func(gate string) bool { return !open(gate) })
 }
 
 // Alone reports whether the settings open the feature, without its requirements, features that imply it, and reports of processes.
-// lifted is for resources whose highest stage is Beta. A feature is open if it or one that implies it is open alone, if
-// [State.Reported], and if all that it requires is open. For a locked feature, or one beyond maxLevel, Alone is the answer.
-func (s *State) Alone(lifted bool) bool {
-	if lifted {
-		return s.ownLifted
-	}
-	return s.own
-}
-
-// isOpen is Open, or Lifted for resources whose highest stage is Beta.
-func (s *State) isOpen(lifted bool) bool { return lifted && s.Lifted || !lifted && s.Open }
+// A feature is open if it or one that implies it is open alone, if [State.Reported], and if all that it requires is open. For a locked
+// feature, or one beyond maxLevel, Alone is the answer.
+func (s *State) Alone() bool { return s.own }
 
 // OptIn reports whether users who opt in can open the feature while the settings do not: the component allows it. If opting in is
 // limited to allowed features ([v1alpha1.OptIn].OnlyAllowed), the settings must allow this one.
@@ -201,13 +185,7 @@ func (f *Feature) Free() bool { return f.Entry >= 0 && !f.Locked && !f.isCapped(
 
 // Resolve says of each feature whether it is open. Nil settings say nothing.
 func (m *Model) Resolve(s *Settings, rt Runtime) *States {
-	st := &States{model: m, level: m.component.DefaultLevel, byGate: make(map[string]*State, len(m.features))}
-	if l, set := s.Level(); set {
-		st.level = l
-	}
-	if levelRank(st.level) > levelRank(m.component.MaxLevel) {
-		st.level = m.component.MaxLevel
-	}
+	st := &States{model: m, level: m.levelBy(s), byGate: make(map[string]*State, len(m.features))}
 	st.list = make([]State, len(m.features))
 	for i, f := range m.features {
 		st.list[i].Feature = f
@@ -220,6 +198,21 @@ func (m *Model) Resolve(s *Settings, rt Runtime) *States {
 	return st
 }
 
+// Defaults says of each feature whether it is open while nothing is set, and all processes that it needs report it as on.
+func (m *Model) Defaults() *States { return m.Resolve(nil, Runtime{AssumeProcesses: true}) }
+
+// levelBy returns the level in force with settings.
+func (m *Model) levelBy(s *Settings) v1alpha1.Level {
+	level := m.component.DefaultLevel
+	if l, set := s.Level(); set {
+		level = l
+	}
+	if levelRank(level) > levelRank(m.component.MaxLevel) {
+		return m.component.MaxLevel
+	}
+	return level
+}
+
 type resolver struct {
 	states   *States
 	settings *Settings
@@ -229,32 +222,26 @@ type resolver struct {
 
 // others is what the features and processes that a feature depends on contribute to its state.
 type others struct {
-	missing        []string // required features that are closed
-	requiredLifted bool     // all required features are open where features are lifted
-	implied        string   // the first open feature that implies it
-	impliedLifted  bool
-	absent         []string // required processes that do not report it as on
+	missing []string // required features that are closed
+	implied string   // the first open feature that implies it
+	absent  []string // required processes that do not report it as on
 }
 
 // othersOf computes the states of the features that this one requires and that imply it. A model has no circular definitions.
-// lifted says to look at them where features are lifted.
-func (r *resolver) othersOf(f *Feature, lifted bool) others {
-	o := others{requiredLifted: true}
+func (r *resolver) othersOf(f *Feature) (o others) {
 	for _, name := range f.Spec.Requires {
 		x := r.states.byGate[name]
 		if x != nil {
 			r.resolveState(x)
 		}
-		o.requiredLifted = o.requiredLifted && x != nil && x.Lifted
-		if x == nil || !x.isOpen(lifted) {
+		if x == nil || !x.Open {
 			o.missing = append(o.missing, name)
 		}
 	}
 	for _, name := range f.Spec.ImpliedBy {
 		if x := r.states.byGate[name]; x != nil {
 			r.resolveState(x)
-			o.impliedLifted = o.impliedLifted || x.Lifted
-			if x.isOpen(lifted) && o.implied == "" {
+			if x.Open && o.implied == "" {
 				o.implied = name
 			}
 		}
@@ -274,38 +261,23 @@ func (r *resolver) resolveState(s *State) {
 	}
 	r.done[s] = true
 	f := s.Feature
-	isLifted := f.isLifted()
-	o := r.othersOf(f, isLifted)
+	o := r.othersOf(f)
 	s.processes = o.absent == nil
 	s.allowed = r.settings.allowsOptIn(f.Spec.Gate)
 
-	v := r.ownVerdict(f, r.states.level)
-	lifted := v
-	if r.states.level == v1alpha1.LevelStable {
-		lifted = r.ownVerdict(f, v1alpha1.LevelBeta)
-	}
-	if isLifted {
-		v = lifted
-	}
+	v := r.ownVerdict(f)
 	fixed := v.why == WhyUnborn || v.why == WhyLocked || v.why == WhyMaxLevel
-	if p, ok := r.settings.pinnedValue(f.Spec.Gate); ok && !fixed && (p.own != v.open || p.ownLifted != lifted.open) {
-		own := p.own
-		if isLifted {
-			own = p.ownLifted
-		}
+	if own, ok := r.settings.pinnedValue(f.Spec.Gate); ok && !fixed && own != v.open {
 		v = verdict{own, WhyRestart, fmt.Sprintf("it was %s at the start, and a change takes a restart", OnOff(own))}
-		lifted.open = p.ownLifted
 	}
-	s.own, s.ownLifted = v.open, lifted.open
+	s.own = v.open
 	if !fixed {
 		v = o.decideVerdict(v)
-		lifted.open = (lifted.open || o.impliedLifted) && o.requiredLifted
 	}
 	if v.open && !s.processes {
 		v = verdict{why: WhyProcess, reason: fmt.Sprintf("%s does not report it as on", strings.Join(o.absent, " and "))}
 	}
-	s.Open, s.Lifted = v.open, lifted.open && s.processes
-	s.Why, s.Reason = v.why, v.reason
+	s.Open, s.Why, s.Reason = v.open, v.why, v.reason
 	if !s.Open {
 		s.Fix = clipText(r.fixFor(s, o.absent))
 	}
@@ -329,11 +301,19 @@ type verdict struct {
 	reason string
 }
 
+// opensAt reports whether a level opens what is of the feature's level.
+func (f *Feature) opensAt(level v1alpha1.Level) bool {
+	if level == v1alpha1.LevelStable && f.IsLifted() {
+		level = v1alpha1.LevelBeta
+	}
+	return levelRank(f.Level) <= levelRank(level)
+}
+
 // ownVerdict goes through the table of precedence, without the rows that depend on other features and on processes.
-func (r *resolver) ownVerdict(f *Feature, level v1alpha1.Level) verdict {
-	m := r.states.model
+func (r *resolver) ownVerdict(f *Feature) verdict {
+	m, level := r.states.model, r.states.level
 	value, set := r.settings.Gate(f.Spec.Gate)
-	opens := levelRank(f.Level) <= levelRank(level)
+	opens := f.opensAt(level)
 	say := func(open bool, why Why, format string, args ...any) verdict {
 		return verdict{open, why, fmt.Sprintf(format, args...)}
 	}
@@ -353,10 +333,10 @@ func (r *resolver) ownVerdict(f *Feature, level v1alpha1.Level) verdict {
 	value, set = r.settings.Gate(all)
 	switch {
 	case f.FollowsLevel && (opens || !value):
-		if opens && levelRank(f.Level) > levelRank(r.states.level) {
-			return say(true, WhyLevel, "%s is %s, which opens what is beta in resources whose highest stage is Beta", m.component.LevelKey, r.states.level)
+		if opens && levelRank(f.Level) > levelRank(level) {
+			return say(true, WhyLevel, "%s is %s, which opens what is beta in resources whose highest stage is Beta", m.component.LevelKey, level)
 		}
-		return say(opens, WhyLevel, "%s is %s", m.component.LevelKey, r.states.level)
+		return say(opens, WhyLevel, "%s is %s", m.component.LevelKey, level)
 	case set:
 		return say(value, WhyStage, "%s is %t", all, value)
 	}

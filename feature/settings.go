@@ -22,7 +22,7 @@ const (
 type Settings struct {
 	level v1alpha1.Level  // empty where there is none
 	gates map[string]says // by gate, AllAlpha and AllBeta among them
-	pins  map[string]pin  // by gate, see Pin
+	pins  map[string]bool // by gate, see Pin
 }
 
 // says collects the values of all places that mention a gate.
@@ -386,7 +386,7 @@ func (m *Model) findUnmet(settings *Settings, tell func(gate, other string)) {
 			states = m.Resolve(settings, Runtime{AssumeProcesses: true})
 		}
 		for _, other := range f.Spec.Requires {
-			if s := states.byGate[other]; s == nil || !s.Open && (!s.Lifted || !m.LiftsAny()) {
+			if s := states.byGate[other]; s == nil || !s.Open {
 				tell(gate, other)
 			}
 		}

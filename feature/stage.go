@@ -76,7 +76,7 @@ func (d *definer) checkStages(f *Feature) {
 
 // defaultOf returns the default of a stage, and whether it is locked.
 func (d *definer) defaultOf(gate, where string, s *v1alpha1.FeatureStage, before bool) (value, locked bool) {
-	locked = s.LockToDefault || s.Stage == v1alpha1.Removed
+	locked = isLockedAt(s)
 	value = defaultAt(s, before)
 	if s.Default == nil {
 		return value, locked

@@ -15,7 +15,7 @@ type Teller struct{ evaluator *Evaluator }
 // TellerFor returns a teller of the targets for which take returns true; nil if no target needs warnings.
 func (m *Model) TellerFor(take func(*Feature, *Target) bool) *Teller {
 	e := &Evaluator{states: m.Resolve(nil, Runtime{}), programs: map[resourceVersion]*program{}, tells: true}
-	e.compilePrograms(func(s *State, t *Target, _ bool) bool {
+	e.compilePrograms(func(s *State, t *Target) bool {
 		return slices.Contains(m.Spec().TellUse, s.Feature.Stage) && take(s.Feature, t)
 	})
 	if len(e.programs) == 0 {

@@ -7,7 +7,7 @@ import (
 	"sluice.dev/feature"
 )
 
-// TestWhatABetaFeatureRequiresIsMissed: level stable opens beta parts only of resources whose highest stage is Beta, and here is none.
+// TestWhatABetaFeatureRequiresIsMissed: level stable opens beta parts of resources whose highest stage is Beta, and no behaviour.
 func TestWhatABetaFeatureRequiresIsMissed(t *testing.T) {
 	beta := []v1alpha1.FeatureStage{{Stage: v1alpha1.Beta, Release: "v1.0.0"}}
 	follows := true
@@ -15,7 +15,7 @@ func TestWhatABetaFeatureRequiresIsMissed(t *testing.T) {
 		{Spec: v1alpha1.FeatureSpec{Component: "demo", Gate: "Base", FollowsLevel: &follows, Stages: beta}},
 		{Spec: v1alpha1.FeatureSpec{Component: "demo", Gate: "Top", Requires: []string{"Base"}, Stages: beta}},
 	}
-	for highest, missed := range map[v1alpha1.Stage]bool{"": true, v1alpha1.Stable: true, v1alpha1.Beta: false} {
+	for highest, missed := range map[v1alpha1.Stage]bool{"": true, v1alpha1.Stable: true, v1alpha1.Beta: true} {
 		c := &v1alpha1.Component{Spec: v1alpha1.ComponentSpec{Release: "v1.0.0"}}
 		c.Name = "demo"
 		if highest != "" {

@@ -42,7 +42,7 @@ func (st *States) tellGate(gate string, tell func(gate string), told map[string]
 		return
 	}
 	implied := s.Feature.Spec.ImpliedBy
-	if own := s.own || s.ownLifted; !own {
+	if !s.own {
 		for _, name := range implied {
 			st.tellGate(name, tell, told)
 		}

@@ -172,7 +172,8 @@ type ResourceStage struct {
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=253
 	Resource string `json:"resource"`
-	// HighestStage is Beta or Stable. If it is Beta, level stable opens the beta parts of the resource.
+	// HighestStage is Beta or Stable. If it is Beta, level stable opens the beta parts of the resource. A beta feature that
+	// follows the level may not gate parts of resources that differ in it.
 	// +kubebuilder:validation:Enum=Beta;Stable
 	HighestStage Stage `json:"highestStage"`
 }

@@ -64,11 +64,7 @@ func (g *Gates) enabledFor(ctx context.Context, name featuregate.Feature, namesp
 	if o.RBAC && object != nil {
 		content = sync.OnceValue(func() map[string]any { return g.objectContent(object) })
 	}
-	var group, resource string
-	if len(f.Targets) > 0 {
-		group, resource = f.Targets[0].Group, f.Targets[0].Resource
-	}
-	return st.watched.OpenFor(string(name), group, resource, func(gate string) bool {
+	return st.watched.OpenFor(string(name), func(gate string) bool {
 		if labels != nil && feature.OptedIn(labels(), st.model.Component(), gate) {
 			return true
 		}

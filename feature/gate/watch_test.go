@@ -37,7 +37,7 @@ func TestWhoWatchesHearsWhatIsAsked(t *testing.T) {
 		{"State", func(g *gate.Gates, _ given) { g.State("Slow") }, "Slow"},
 		{"a state of the states", func(g *gate.Gates, _ given) { g.States().State("Slow") }, "Slow"},
 		{"all states", func(g *gate.Gates, _ given) { g.States().All() }, all},
-		{"OpenFor", func(g *gate.Gates, _ given) { g.States().OpenFor("Field", "demo.dev", "widgets", nil) }, "Field"},
+		{"OpenFor", func(g *gate.Gates, _ given) { g.States().OpenFor("Field", nil) }, "Field"},
 		{"earlier states", func(_ *gate.Gates, old given) { old.states.State("Slow") }, "Slow"},
 		{"Report", func(g *gate.Gates, _ given) { g.Report() }, all},
 		{"Evaluator, of an object that uses nothing", func(g *gate.Gates, _ given) { g.Evaluator().Evaluate(request(map[string]any{"name": "x"})) }, ""},

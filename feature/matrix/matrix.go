@@ -173,7 +173,8 @@ func Choosable(m *feature.Model, f *feature.Feature) bool {
 
 // alwaysOpen reports whether every level opens the feature, whatever its key says, or one that is on for good implies it.
 func alwaysOpen(m *feature.Model, f *feature.Feature) bool {
-	return f.Spec.ImpliedByLevel && f.Level == v1alpha1.LevelStable || slices.ContainsFunc(f.Spec.ImpliedBy, func(gate string) bool {
+	everyLevel := f.Level == v1alpha1.LevelStable || f.Level == v1alpha1.LevelBeta && f.IsLifted()
+	return f.Spec.ImpliedByLevel && everyLevel || slices.ContainsFunc(f.Spec.ImpliedBy, func(gate string) bool {
 		o := m.Feature(gate)
 		return o != nil && (o.Locked && o.Default || o.Free() && alwaysOpen(m, o))
 	})

@@ -229,7 +229,6 @@ type group struct {
 	whole                       bool // whole versions
 	// claims is set for managed fields of the version in writes of other versions and of the status.
 	claims  bool
-	lifted  bool
 	units   []unit
 	part    int   // which of the policies for it this is
 	cost    int64 // the estimated upper bound of its cost
@@ -262,8 +261,7 @@ func (c *compiler) policyGroups() (order []*group) {
 				told.told = true
 				place(tells, told)
 			}
-			lifted := c.model.Lifted(t.Group, t.Resource)
-			probe := c.newGates(newEmitter(c.minor), lifted)
+			probe := c.newGates(newEmitter(c.minor))
 			if probe.isOpen(f.Spec.Gate, true) == "true" {
 				continue
 			}
@@ -291,9 +289,7 @@ func (c *compiler) addToGroup(list []*group, k kind, u unit) []*group {
 		return g.apiGroup == t.Group && g.resource == t.Resource && g.version == t.Version && g.kind == k && g.whole == t.WholeVersion
 	})
 	if i < 0 {
-		i, list = len(list), append(list, &group{
-			apiGroup: t.Group, resource: t.Resource, version: t.Version, kind: k, whole: t.WholeVersion, lifted: c.model.Lifted(t.Group, t.Resource),
-		})
+		i, list = len(list), append(list, &group{apiGroup: t.Group, resource: t.Resource, version: t.Version, kind: k, whole: t.WholeVersion})
 	}
 	list[i].units = append(list[i].units, u)
 	return list
@@ -382,7 +378,7 @@ func (d *draft) contentKey() string {
 	for _, v := range d.vars {
 		fmt.Fprintln(&out, v.name, v.expression)
 	}
-	fmt.Fprintln(&out, d.group.apiGroup, d.group.resource, d.group.kind, d.group.whole, d.group.lifted, d.used)
+	fmt.Fprintln(&out, d.group.apiGroup, d.group.resource, d.group.kind, d.group.whole, d.used)
 	for i := range d.group.units {
 		fmt.Fprintln(&out, d.group.units[i].items, d.valid[i], d.texts[i])
 	}

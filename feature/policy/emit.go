@@ -63,7 +63,7 @@ func (c *compiler) draftGroup(g *group) *draft {
 		s := c.chosenSampling()
 		d.piece, d.whole = s.piece, s.whole
 	}
-	gs := c.newGates(d.emitter, g.lifted)
+	gs := c.newGates(d.emitter)
 	if g.kind != tells {
 		features := make([]*feature.Feature, len(g.units))
 		for i := range g.units {

@@ -57,7 +57,6 @@ type gates struct {
 	model  *feature.Model
 	states *feature.States // of the settings in baked mode; of none in live mode
 	live   bool
-	lifted bool
 	// alike means that only the settings count, and neither the user nor the reports of processes.
 	alike bool
 	done  map[string]bool
@@ -65,9 +64,9 @@ type gates struct {
 	tables map[string]*gateTable
 }
 
-// newGates asks about gates in the expressions of a policy for a resource, for which the level may be lifted.
-func (c *compiler) newGates(e *emitter, lifted bool) *gates {
-	return &gates{emitter: e, model: c.model, states: c.states, live: c.live, lifted: lifted, done: map[string]bool{}}
+// newGates asks about gates in the expressions of a policy.
+func (c *compiler) newGates(e *emitter) *gates {
+	return &gates{emitter: e, model: c.model, states: c.states, live: c.live, done: map[string]bool{}}
 }
 
 // openVariable is the name of the variable of a policy that reports whether a gate is open for who writes, if it has one.
@@ -145,7 +144,7 @@ func (g *gates) isOpen(gate string, ask bool) string {
 	}
 	reported := g.alike || s.Reported()
 	if !f.Free() {
-		return fmt.Sprint(s.Alone(g.lifted) && reported)
+		return fmt.Sprint(s.Alone() && reported)
 	}
 	if !reported {
 		return "false"
@@ -186,7 +185,7 @@ func (g *gates) isOpen(gate string, ask bool) string {
 
 // waysToOpen returns expressions each of which opens a free feature by itself.
 func (g *gates) waysToOpen(f *feature.Feature, s feature.State, ask bool) []string {
-	alone := fmt.Sprint(s.Alone(g.lifted))
+	alone := fmt.Sprint(s.Alone())
 	if g.live {
 		alone = g.isOpenAlone(f)
 	}
@@ -280,7 +279,7 @@ func (g *gates) isOpenAlone(f *feature.Feature) string {
 // isOpenUnset is the test whether a feature is open that the settings do not mention.
 func (g *gates) isOpenUnset(f *feature.Feature) bool {
 	rank := slices.Index(levels, f.Level)
-	byLevel := rank == 0 || rank == 1 && g.lifted || slices.Index(levels, g.model.Spec().DefaultLevel) >= rank
+	byLevel := rank == 0 || rank == 1 && f.IsLifted() || slices.Index(levels, g.model.Spec().DefaultLevel) >= rank
 	return (f.FollowsLevel || f.Spec.ImpliedByLevel) && byLevel || !f.FollowsLevel && f.Default
 }
 
@@ -312,7 +311,7 @@ func (g *gates) addOnce(name string, expression func() string) string {
 // levelOpens reports whether the level opens a feature.
 func (g *gates) levelOpens(f *feature.Feature) string {
 	rank := slices.Index(levels, f.Level)
-	if rank == 0 || rank == 1 && g.lifted {
+	if rank == 0 || rank == 1 && f.IsLifted() {
 		return "true"
 	}
 	spec := g.model.Spec()

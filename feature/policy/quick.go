@@ -248,7 +248,7 @@ func (g *gates) saysOpen(f *feature.Feature, lists bool) string {
 		rank := slices.Index(levels, f.Level)
 		byLevel := ""
 		switch words := celStrings(levelNames(levels[rank:])); {
-		case rank == 0 || rank == 1 && g.lifted:
+		case rank == 0 || rank == 1 && f.IsLifted():
 		case slices.Index(levels, spec.DefaultLevel) >= rank:
 			byLevel = "(!(" + level + " in " + data + ") || " + data + "[" + level + "] in " + words + ")"
 		default:

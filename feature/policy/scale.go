@@ -62,7 +62,7 @@ func (c *compiler) addScalePolicies() {
 
 func (c *compiler) addScalePolicy(g *group) {
 	e := newEmitter(c.minor)
-	gs := c.newGates(e, g.lifted)
+	gs := c.newGates(e)
 	replicas := func(object string) string {
 		return e.addVariable(object+"Replicas", fmt.Sprintf("has(%[1]s.spec) && has(%[1]s.spec.replicas) ? %[1]s.spec.replicas : 0", object))
 	}

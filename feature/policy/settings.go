@@ -66,8 +66,7 @@ func (c *compiler) newGuard(ctx context.Context) (*guard, error) {
 	if !c.live {
 		states = c.model.Resolve(nil, c.options.Runtime) // settings that are written are judged by themselves
 	}
-	// A feature with a requirement is valid if the required feature may be open for some resource, as in feature.ParseSettings.
-	g := &guard{run: run, gates: &gates{emitter: e, model: c.model, states: states, live: true, lifted: c.model.LiftsAny(), alike: true, done: map[string]bool{"data": true}}}
+	g := &guard{run: run, gates: &gates{emitter: e, model: c.model, states: states, live: true, alike: true, done: map[string]bool{"data": true}}}
 	return g, g.measureVariables(ctx, 0)
 }
 

@@ -57,7 +57,7 @@ func (c *compiler) hasNothingToSay(ctx context.Context, g *group) bool {
 		if !c.live || g.kind == tells {
 			return false
 		}
-		if q := quickTestOf(c.newGates(d.emitter, g.lifted), d.group); q == nil || holds(q.text) {
+		if q := quickTestOf(c.newGates(d.emitter), d.group); q == nil || holds(q.text) {
 			return false
 		}
 	}

@@ -12,6 +12,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"sluice.dev/api/v1alpha1"
+	"sluice.dev/internal/life"
 	"sluice.dev/tools/draws"
 	"sluice.dev/tools/featuregen"
 )
@@ -30,7 +31,7 @@ func TestCommandsGiveOneAnswer(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if process == nil || len(w.Model.Features()) == 0 || w.Model.Lifted(featuregen.Group, featuregen.Resource) { // there, the level depends on the resource
+		if process == nil || len(w.Model.Features()) == 0 {
 			continue
 		}
 		dir := t.TempDir()
@@ -63,14 +64,14 @@ func TestCommandsGiveOneAnswer(t *testing.T) {
 		component := w.Component.DeepCopy()
 		component.TypeMeta = metav1.TypeMeta{APIVersion: v1alpha1.SchemeGroupVersion.String(), Kind: "Component"}
 		objects := []any{component}
-		var specs []v1alpha1.FeatureSpec
+		var entries []life.Entry
 		for _, f := range w.Features {
 			if w.Model.Feature(f.Spec.Gate) != nil {
 				objects = append(objects, f)
-				specs = append(specs, f.Spec)
+				entries = append(entries, life.Entry{FeatureSpec: f.Spec, BehaviourOnly: len(f.Spec.Parts) == 0})
 			}
 		}
-		crd, definitions := write("crd.yaml", w.CRD), write("definitions.yaml", objects...)
+		crd, definitions := write("crd.yaml", w.CRD, w.Second), write("definitions.yaml", objects...)
 		wrong := func(what, gate string, settings map[string]string) {
 			t.Errorf("seed %d: %s disagrees with a process about %s, with %v", seed, what, gate, settings)
 		}
@@ -112,7 +113,7 @@ func TestCommandsGiveOneAnswer(t *testing.T) {
 			}
 		}
 		source := write("features.yaml", map[string]any{
-			"apiVersion": v1alpha1.SchemeGroupVersion.String(), "kind": "FeatureFile", "component": component.Name, "spec": component.Spec, "features": specs, "source": map[string]any{"crds": []string{"crd.yaml"}},
+			"apiVersion": v1alpha1.SchemeGroupVersion.String(), "kind": "FeatureFile", "component": component.Name, "spec": component.Spec, "features": entries, "source": map[string]any{"crds": []string{"crd.yaml"}},
 		})
 		var docs struct {
 			Features []struct{ Name, Default string }

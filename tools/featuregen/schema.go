@@ -212,10 +212,12 @@ const (
 	Group    = "gen.sluice.dev"
 	Resource = "things"
 	Kind     = "Thing"
+	// SecondResource is the plural name of the second resource of a world.
+	SecondResource = "gadgets"
 )
 
 // newCRD wraps a schema of spec, which both of its versions have.
-func newCRD(spec apiextensionsv1.JSONSchemaProps) *apiextensionsv1.CustomResourceDefinition {
+func newCRD(kind, plural string, spec apiextensionsv1.JSONSchemaProps) *apiextensionsv1.CustomResourceDefinition {
 	yes := true
 	root := apiextensionsv1.JSONSchemaProps{Type: "object", Properties: map[string]apiextensionsv1.JSONSchemaProps{
 		"spec": spec, "status": {Type: "object", XPreserveUnknownFields: &yes},
@@ -228,10 +230,10 @@ func newCRD(spec apiextensionsv1.JSONSchemaProps) *apiextensionsv1.CustomResourc
 	}
 	return &apiextensionsv1.CustomResourceDefinition{
 		TypeMeta:   metav1.TypeMeta{APIVersion: apiextensionsv1.SchemeGroupVersion.String(), Kind: "CustomResourceDefinition"},
-		ObjectMeta: metav1.ObjectMeta{Name: Resource + "." + Group},
+		ObjectMeta: metav1.ObjectMeta{Name: plural + "." + Group},
 		Spec: apiextensionsv1.CustomResourceDefinitionSpec{
 			Group: Group, Scope: apiextensionsv1.NamespaceScoped,
-			Names:    apiextensionsv1.CustomResourceDefinitionNames{Kind: Kind, ListKind: Kind + "List", Plural: Resource, Singular: "thing"},
+			Names:    apiextensionsv1.CustomResourceDefinitionNames{Kind: kind, ListKind: kind + "List", Plural: plural, Singular: strings.ToLower(kind)},
 			Versions: []apiextensionsv1.CustomResourceDefinitionVersion{version("v1"), version("v2")},
 		},
 	}

@@ -16,9 +16,10 @@ import (
 	"sluice.dev/feature/rules"
 )
 
-// World is a component with features of a custom resource.
+// World is a component with features of a custom resource, and some of a second one.
 type World struct {
 	CRD       *apiextensionsv1.CustomResourceDefinition
+	Second    *apiextensionsv1.CustomResourceDefinition
 	Component *v1alpha1.Component
 	Features  []v1alpha1.Feature
 	Model     *feature.Model
@@ -31,15 +32,20 @@ type World struct {
 func New(r *rand.Rand) (*World, error) {
 	g := &generator{Rand: r}
 	spec := g.drawObject("spec", 3, nil)
-	w := &World{spec: spec, CRD: newCRD(spec)}
-	res, err := feature.ResourceOf(w.CRD)
-	if err != nil {
-		return nil, err
+	w := &World{spec: spec, CRD: newCRD(Kind, Resource, spec), Second: newCRD("Gadget", SecondResource, apiextensionsv1.JSONSchemaProps{
+		Type: "object", Properties: map[string]apiextensionsv1.JSONSchemaProps{"a": {Type: "string"}, "b": {Type: "string"}},
+	})}
+	for _, crd := range []*apiextensionsv1.CustomResourceDefinition{w.CRD, w.Second} {
+		res, err := feature.ResourceOf(crd)
+		if err != nil {
+			return nil, err
+		}
+		w.resources = append(w.resources, res)
 	}
-	w.resources = []feature.Resource{res}
 	w.drawComponent(g)
 	w.drawFeatures(g)
 	w.wholeVersion(g)
+	w.acrossResources(g)
 	w.defineModel()
 	return w, nil
 }
@@ -55,8 +61,12 @@ func (w *World) drawComponent(g *generator) {
 	c.Spec.Convention = pickOne(g.Rand, "", "", v1alpha1.ConventionTekton, v1alpha1.ConventionKubernetes, v1alpha1.ConventionCertManager)
 	if !c.Spec.Convention.HasLevel() {
 		c.Spec.DefaultLevel = ""
-	} else if g.IntN(4) == 0 {
-		c.Spec.Resources = []v1alpha1.ResourceStage{{Group: Group, Resource: Resource, HighestStage: v1alpha1.Beta}}
+	} else {
+		for _, resource := range []string{Resource, SecondResource} {
+			if g.IntN(4) == 0 {
+				c.Spec.Resources = append(c.Spec.Resources, v1alpha1.ResourceStage{Group: Group, Resource: resource, HighestStage: v1alpha1.Beta})
+			}
+		}
 	}
 	if g.IntN(3) == 0 {
 		c.Spec.OptIn = &v1alpha1.OptIn{NamespaceLabel: g.IntN(2) == 0, RBAC: g.IntN(2) == 0, OnlyAllowed: g.IntN(2) == 0}
@@ -64,16 +74,21 @@ func (w *World) drawComponent(g *generator) {
 	w.Component = c
 }
 
+// mostFeatures of the first resource are drawn.
+const mostFeatures = 20
+
 func (w *World) drawFeatures(g *generator) {
 	yes, no := true, false
 	g.Shuffle(len(g.parts), func(i, j int) { g.parts[i], g.parts[j] = g.parts[j], g.parts[i] })
-	for i := range min(20, len(g.parts)) {
+	for i := range min(mostFeatures, len(g.parts)) {
 		alpha, beta := v1alpha1.FeatureStage{Stage: v1alpha1.Alpha, Release: "v1.0.0"}, v1alpha1.FeatureStage{Stage: v1alpha1.Beta, Release: "v1.1.0"}
-		on := beta
-		on.Default = &yes
+		deprecated := v1alpha1.FeatureStage{Stage: v1alpha1.Deprecated, Release: "v1.3.0"}
+		on, off := beta, deprecated
+		on.Default, off.Default = &yes, &no
 		s := v1alpha1.FeatureSpec{
 			Component: "gen", Gate: fmt.Sprintf("Gate%c", 'A'+i), Parts: []v1alpha1.Part{g.parts[i]},
 			Stages: pickOne(g.Rand, []v1alpha1.FeatureStage{alpha}, []v1alpha1.FeatureStage{alpha}, []v1alpha1.FeatureStage{alpha, beta}, []v1alpha1.FeatureStage{alpha, on},
+				[]v1alpha1.FeatureStage{alpha, on, deprecated}, []v1alpha1.FeatureStage{alpha, beta, deprecated}, []v1alpha1.FeatureStage{alpha, on, off},
 				[]v1alpha1.FeatureStage{alpha, {Stage: v1alpha1.Removed, Release: "v1.2.0"}}),
 			WhenDisabled:   pickOne(g.Rand, v1alpha1.Reject, v1alpha1.Reject, v1alpha1.Drop, v1alpha1.Drop, v1alpha1.Warn),
 			Ratchet:        pickOne(g.Rand, v1alpha1.InUse, v1alpha1.InUse, v1alpha1.InObject, v1alpha1.Unchanged, v1alpha1.Unchanged),
@@ -110,6 +125,33 @@ func (w *World) wholeVersion(g *generator) {
 		Ratchet:      pickOne(g.Rand, v1alpha1.InUse, v1alpha1.InObject, v1alpha1.Unchanged),
 	}
 	w.addFeature(s)
+}
+
+// acrossResources adds beta features of the second resource, of both resources and of behaviour, which may need each other.
+func (w *World) acrossResources(g *generator) {
+	yes, no := true, false
+	second := v1alpha1.Part{Group: Group, Resource: SecondResource, Field: "spec.b"}
+	own := second
+	own.Field = "spec.a"
+	both := []v1alpha1.Part{second}
+	if len(g.parts) > mostFeatures && g.parts[mostFeatures].ResetTo == nil {
+		both = append(both, g.parts[mostFeatures])
+	}
+	stages := []v1alpha1.FeatureStage{{Stage: v1alpha1.Beta, Release: "v1.1.0"}}
+	for i, s := range []v1alpha1.FeatureSpec{{Gate: "Both", Parts: both}, {Gate: "Behaviour"}, {Gate: "Second", Parts: []v1alpha1.Part{own}}} {
+		s.Component, s.Stages, s.FollowsLevel = "gen", stages, pickOne(g.Rand, &yes, &yes, &no)
+		if !w.Component.Spec.Convention.HasLevel() {
+			s.FollowsLevel = nil
+		}
+		others := []string{"GateA", "GateB", "Both", "Behaviour"}[:2+i]
+		switch g.IntN(4) {
+		case 0:
+			s.Requires = []string{pickOne(g.Rand, others...)}
+		case 1:
+			s.ImpliedBy = []string{pickOne(g.Rand, others...)}
+		}
+		w.addFeature(s)
+	}
 }
 
 func (w *World) addFeature(s v1alpha1.FeatureSpec) {

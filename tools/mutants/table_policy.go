@@ -21,7 +21,7 @@ var policyFaults = []fault{
 		broken: "the match condition lets closed fields pass",
 	},
 	{
-		in: "feature/policy.(*gates).levelOpens", find: "rank == 0 || rank == 1 && g.lifted", put: "rank == 0",
+		in: "feature/policy.(*gates).levelOpens", find: "rank == 0 || rank == 1 && f.IsLifted()", put: "rank == 0",
 		broken: "beta features stay closed for resources whose level is lifted",
 	},
 	{

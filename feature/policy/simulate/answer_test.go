@@ -55,15 +55,12 @@ func TestOneAnswer(t *testing.T) {
 					got := answers{}
 					parsed, findings := w.Model.ParseSettings(settings)
 					states := w.Model.Resolve(parsed, feature.Runtime{})
-					lifted := w.Model.Lifted(featuregen.Group, featuregen.Resource)
 					for _, s := range states.All() {
-						got.note("evaluator", s.Feature.Spec.Gate, states.OpenFor(s.Feature.Spec.Gate, featuregen.Group, featuregen.Resource, nil))
-						if !lifted || len(s.Feature.Targets) > 0 {
-							got.note("list and status", s.Feature.Spec.Gate, s.Open)
-						}
+						got.note("evaluator", s.Feature.Spec.Gate, states.OpenFor(s.Feature.Spec.Gate, nil))
+						got.note("list and status", s.Feature.Spec.Gate, s.Open)
 					}
 					askPolicies(t, set, settings, got)
-					if askProcess(t, w, settings, lifted, got) {
+					if askProcess(t, w, settings, got) {
 						processes.Add(1)
 					}
 					if findings.Err() == nil && askComponentBase(t, w, settings, got) {
@@ -114,7 +111,7 @@ func askPolicies(t *testing.T, set *policy.Set, settings map[string]string, got 
 }
 
 // askProcess asks the library, if it takes the settings.
-func askProcess(t *testing.T, w *featuregen.World, settings map[string]string, lifted bool, got answers) bool {
+func askProcess(t *testing.T, w *featuregen.World, settings map[string]string, got answers) bool {
 	t.Helper()
 	g, err := w.Process(settings)
 	if err != nil {
@@ -125,9 +122,6 @@ func askProcess(t *testing.T, w *featuregen.World, settings map[string]string, l
 	}
 	for _, f := range w.Model.Features() {
 		name := featuregate.Feature(f.Spec.Gate)
-		if lifted && len(f.Targets) == 0 {
-			continue
-		}
 		got.note("process", f.Spec.Gate, g.Enabled(name))
 		if f.Stage != v1alpha1.Removed {
 			got.note("gate of the process", f.Spec.Gate, g.FeatureGate().Enabled(name))

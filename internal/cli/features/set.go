@@ -204,7 +204,7 @@ func (s *setter) planChange() *Change {
 	maps.Copy(data, p.settingsData())
 	for _, gate := range s.gates {
 		f := p.model.Feature(gate)
-		if is, _ := before.State(gate); is.Open == s.on && (s.on || !is.Lifted) {
+		if is, _ := before.State(gate); is.Open == s.on {
 			c.Unchanged = append(c.Unchanged, fmt.Sprintf("%s is %s: %s", f.Name, feature.OnOff(s.on), is.Reason))
 			continue
 		}
@@ -234,10 +234,10 @@ func (s *setter) planChange() *Change {
 		f := state.Feature
 		was, _ := before.State(f.Spec.Gate)
 		wanted := slices.Contains(s.gates, f.Spec.Gate)
-		if wanted && (state.Open != s.on || !s.on && state.Lifted) && c.Refused == nil {
+		if wanted && state.Open != s.on && c.Refused == nil {
 			c.Refused = append(c.Refused, whyItStays(p.model, &state, s.on))
 		}
-		if was.Open == state.Open && was.Lifted == state.Lifted {
+		if was.Open == state.Open {
 			continue
 		}
 		c.Features = append(c.Features, changedFeature{Name: f.Name, Enabled: state.Open, Why: state.Reason, Needs: untilInEffect(&state, findings.Err() != nil)})
@@ -299,13 +299,11 @@ func whyItStays(m *feature.Model, state *feature.State, on bool) string {
 		return fmt.Sprintf("%s stays off: %s; %s", f.Name, state.Reason, state.Fix)
 	}
 	text := fmt.Sprintf("%s stays on: %s", f.Name, state.Reason)
-	switch {
-	case state.Why == feature.WhyImplied:
+	switch state.Why { //nolint:exhaustive // the others say all
+	case feature.WhyImplied:
 		text += fmt.Sprintf(", and that opens it whatever its key says: set %s to less", m.Spec().LevelKey)
-	case state.Why == feature.WhyImpliedBy:
+	case feature.WhyImpliedBy:
 		text += ", and that opens it whatever its key says: turn that off as well"
-	case !state.Open && state.Lifted:
-		text = fmt.Sprintf("%s stays on where the highest stage of the resource is Beta", f.Name)
 	}
 	return text
 }

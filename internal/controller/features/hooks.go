@@ -401,7 +401,7 @@ func matchConditions(targets map[hookedResource][]*feature.Target) []admissionre
 // openForAll reports whether the settings open the part for all users. Then its uses need no check.
 func (p *plan) openForAll(e *policy.Enforced) bool {
 	state, ok := p.states.State(e.Gate)
-	return ok && p.known && (state.Open || state.Lifted && p.model.Lifted(e.Group, e.Resource))
+	return ok && p.known && state.Open
 }
 
 // keepConditions keeps the match conditions that are valid for other rules too: the one about changes, if both have the same.

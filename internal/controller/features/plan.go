@@ -366,7 +366,7 @@ func (p *planner) compilePolicies(ctx context.Context, r *remembered, out *plan)
 			fmt.Fprintf(&key, "%t", rt.Processes[process][st.Feature.Spec.Gate])
 		}
 		if baked {
-			fmt.Fprintf(&key, "%t%t%s", st.Alone(false), st.Alone(true), st.Fix)
+			fmt.Fprintf(&key, "%t%s", st.Alone(), st.Fix)
 		}
 	}
 	if r.set == nil || r.setKey != key.String() {

@@ -200,12 +200,7 @@ func (p *plan) enforcedAsBefore(ctx context.Context, done *outcome) (out []skew.
 		if err != nil {
 			errs = append(errs, fmt.Errorf("%s: %w", nameOf(x.policy), err))
 		}
-		of := enforcerOf(x.policy)
-		lifted := p.model.Lifted(of.Group, of.Resource)
 		for gate, open := range says {
-			if state, ok := p.states.State(gate); ok && lifted && open == state.Lifted {
-				open = state.Open // the level opens more in this resource than in others, as it should
-			}
 			out = append(out, skew.Enforced{Gate: gate, Open: open, By: nameOf(x.policy) + ", which is as it was before"})
 		}
 	}

@@ -137,7 +137,7 @@ func (s *server) decide(w *featuregen.World, objects []*unstructured.Unstructure
 		}
 		told["asked of a process"]++
 		for _, f := range usedGates(w.Model, u) {
-			if on := states.OpenFor(f.Spec.Gate, featuregen.Group, featuregen.Resource, nil); process.Enabled(featuregate.Feature(f.Spec.Gate)) != on {
+			if on := states.OpenFor(f.Spec.Gate, nil); process.Enabled(featuregate.Feature(f.Spec.Gate)) != on {
 				s.Errorf("%s is %t for the evaluator, and not for a process", f.Spec.Gate, on)
 			}
 		}
