@@ -277,7 +277,7 @@ type step struct{ from, to moment }
 // moment is a feature as of an entry; the zero value stands for the time before its first entry.
 type moment struct {
 	stage      v1alpha1.Stage
-	on, locked bool
+	on, locked bool // on: in effect while nothing is set
 	release    string
 	begins     string // the release, or the day
 }
@@ -286,7 +286,7 @@ type moment struct {
 // between. An entry that is older than the base, and that the base does not have, is a claim of today: it is passed over.
 func (l *law) stepsOf(p *pair) (out []step) {
 	var from moment
-	defaults := p.is.Defaults()
+	defaults := p.is.DefaultsInEffect()
 	for i := range p.next.Stages[:p.nextAt+1] {
 		s := &p.next.Stages[i]
 		now := moment{s.Stage, defaults[i], s.LockToDefault || s.Stage == v1alpha1.Removed, s.Release, feature.Since(s)}
@@ -297,6 +297,14 @@ func (l *law) stepsOf(p *pair) (out []step) {
 			out = append(out, step{from, now})
 		}
 		from = now
+		if i == p.oldAt {
+			from.on = p.was.DefaultsInEffect()[i]
+		}
+	}
+	if now := from; out == nil && p.nextAt >= 0 && now.on != defaults[p.nextAt] {
+		// The component or the definition changed what is in effect, without a new entry.
+		now.on, now.release, now.begins = defaults[p.nextAt], l.next.Release, l.next.Release
+		out = append(out, step{from, now})
 	}
 	return out
 }

@@ -84,6 +84,16 @@ var fixtures = []fixture{
 		safe:   side{features: stagesOf(alpha+","+beta+",{stage: Beta, release: v1.7.0, default: true}", "  announced: {Default: v1.3.0}\n")},
 		unsafe: side{features: stagesOf(alpha + "," + beta + ",{stage: Beta, release: v1.7.0, default: true}")},
 	},
+	{ // the component opens and closes what is beta
+		rule: "default-changed-too-early", old: side{features: stagesOf(alpha + "," + beta), rest: "spec: {release: v1.6.0, defaultLevel: beta}\n"},
+		safe:   side{features: stagesOf(alpha+","+beta, "  announced: {Default: v1.3.0}\n")},
+		unsafe: side{features: stagesOf(alpha + "," + beta)},
+	},
+	{ // the lock closes what the level has opened
+		rule: "default-changed-too-early", old: side{features: stagesOf(alpha + "," + beta), rest: "spec: {release: v1.6.0, defaultLevel: beta}\n"},
+		safe:   side{features: stagesOf(alpha + "," + beta + ",{stage: Beta, release: v1.7.0, default: true}"), rest: "spec: {release: v1.7.0, defaultLevel: beta}\n"},
+		unsafe: side{features: stagesOf(alpha + "," + beta + ",{stage: Beta, release: v1.7.0, lockToDefault: true}"), rest: "spec: {release: v1.7.0, defaultLevel: beta}\n"},
+	},
 	{
 		rule: "announcement-backdated", old: side{features: stagesOf(alpha, "  announced: {Removed: v1.3.0}\n")}, safe: side{features: stagesOf(alpha, "  announced: {Removed: v1.3.0}\n")},
 		unsafe: side{features: stagesOf(alpha, "  announced: {Removed: v1.2.0}\n")},

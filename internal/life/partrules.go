@@ -230,7 +230,7 @@ func (l *law) unknownValuesUndocumented() {
 // opensAtOnce reports whether a feature opens what is new since the base in the same release, by its history. known is the release in which
 // it came: the first one of the feature, or the first one after the base if the feature is older.
 func (l *law) opensAtOnce(f *feature.Feature) (known string, atOnce bool) {
-	if f.Entry < 0 || !f.Default {
+	if f.Entry < 0 || !f.DefaultsInEffect()[f.Entry] {
 		return "", false
 	}
 	known = l.firstAfterBase()
