@@ -5,6 +5,7 @@ import (
 	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -17,21 +18,22 @@ import (
 	"sluice.dev/tools/featuregen"
 )
 
-// TestCommandsGiveOneAnswer draws definitions and settings, and holds list, get, docs and matrix to what a process says of each gate. Policies and the
+// TestCommandsGiveOneAnswer draws definitions and settings, and holds list, get, docs and matrix to what a process says of each gate; and the
+// settings that docs names, to whether they change the feature. Policies and the
 // webhook are held to it by TestOneAnswer of feature/policy/simulate, and by TestE2EOneAnswer on an API server.
 func TestCommandsGiveOneAnswer(t *testing.T) {
-	asked, on := 0, 0
+	asked, on, changes := 0, 0, 0
 	for seed := range draws.Seeds(600) {
 		r := rand.New(rand.NewPCG(seed, 32))
 		w, err := featuregen.New(r)
 		if err != nil {
 			t.Fatal(err)
 		}
-		process, err := w.Process(nil)
+		unset, err := w.Process(nil)
 		if err != nil {
 			t.Fatal(err)
 		}
-		if process == nil || len(w.Model.Features()) == 0 {
+		if unset == nil || len(w.Model.Features()) == 0 {
 			continue
 		}
 		dir := t.TempDir()
@@ -92,6 +94,7 @@ func TestCommandsGiveOneAnswer(t *testing.T) {
 					Features []struct {
 						Gate    string
 						Enabled bool
+						Default bool
 					}
 				}
 				args := []string{command, "-f", definitions, "-f", crd, "-f", configMap}
@@ -109,6 +112,9 @@ func TestCommandsGiveOneAnswer(t *testing.T) {
 					if f.Enabled != process.Enabled(featuregate.Feature(f.Gate)) {
 						wrong(command, f.Gate, settings)
 					}
+					if f.Default != unset.Enabled(featuregate.Feature(f.Gate)) {
+						wrong(command+", by default,", f.Gate, nil)
+					}
 				}
 			}
 		}
@@ -116,13 +122,32 @@ func TestCommandsGiveOneAnswer(t *testing.T) {
 			"apiVersion": v1alpha1.SchemeGroupVersion.String(), "kind": "FeatureFile", "component": component.Name, "spec": component.Spec, "features": entries, "source": map[string]any{"crds": []string{"crd.yaml"}},
 		})
 		var docs struct {
-			Features []struct{ Name, Default string }
+			Features []struct{ Name, Default, Change string }
 		}
 		ask(&docs, "docs", "-f", source)
 		for _, f := range docs.Features {
 			asked++
-			if m := w.Model.Feature(f.Name); f.Default != map[bool]string{true: "always "}[m.Locked]+map[bool]string{true: "on", false: "off"}[m.Default] {
-				t.Errorf("seed %d: docs says that %s is %s by default", seed, f.Name, f.Default)
+			on := unset.Enabled(featuregate.Feature(f.Name))
+			if f.Default != map[bool]string{true: "always "}[w.Model.Feature(f.Name).Locked]+map[bool]string{true: "on", false: "off"}[on] {
+				t.Errorf("seed %d: docs says that %s is %s by default; without settings it is on: %t", seed, f.Name, f.Default, on)
+			}
+			if !strings.HasPrefix(f.Change, "`") {
+				continue
+			}
+			for way := range strings.SplitSeq(f.Change, " or ") {
+				changes++
+				settings := map[string]string{}
+				for one := range strings.SplitSeq(way, " with ") {
+					key, value, _ := strings.Cut(strings.Trim(one, "`"), ": ")
+					settings[key] = strings.Trim(value, `"`)
+				}
+				process, err := w.Process(settings)
+				if err != nil || process == nil {
+					t.Fatalf("seed %d: a process does not take %s, by which docs changes %s: %v", seed, way, f.Name, err)
+				}
+				if process.Enabled(featuregate.Feature(f.Name)) == on {
+					t.Errorf("seed %d: docs says that %s changes %s, and it does not", seed, way, f.Name)
+				}
 			}
 		}
 		var matrix struct {
@@ -149,7 +174,7 @@ func TestCommandsGiveOneAnswer(t *testing.T) {
 			}
 		}
 	}
-	if asked < 500 || on == 0 || on == asked {
+	if changes == 0 || asked < 500 || on == 0 || on == asked {
 		t.Errorf("of %d answers %d are on", asked, on)
 	}
 	t.Logf("%d answers", asked)

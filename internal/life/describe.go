@@ -19,6 +19,7 @@ var said = regexp.MustCompile(`(?m)\n*^(?:The (?:value|values|items|version|stri
 // them. Of a removed feature, the field that is still there has to say that no object can use it. It writes nothing about features whose gate
 // alone is gone, and features that are left out.
 func describeFeatures(crd *apiextensionsv1.CustomResourceDefinition, model *feature.Model, left []*feature.Feature) {
+	defaults := model.Defaults()
 	for i := range crd.Spec.Versions {
 		v := &crd.Spec.Versions[i]
 		if v.Schema == nil {
@@ -33,7 +34,7 @@ func describeFeatures(crd *apiextensionsv1.CustomResourceDefinition, model *feat
 				t := &f.Targets[j]
 				if t.Group == crd.Spec.Group && t.Resource == crd.Spec.Names.Plural && (t.Version == "" || t.Version == v.Name) {
 					at := t.Path.String()
-					if line := stageSentence(f, t); !slices.Contains(lines[at], line) {
+					if line := stageSentence(f, t, defaults); !slices.Contains(lines[at], line) {
 						lines[at] = append(lines[at], line)
 					}
 				}
@@ -64,7 +65,7 @@ func undescribe(crd *apiextensionsv1.CustomResourceDefinition) {
 }
 
 // stageSentence describes the stage of the feature that gates a part.
-func stageSentence(f *feature.Feature, t *feature.Target) string {
+func stageSentence(f *feature.Feature, t *feature.Target, defaults *feature.States) string {
 	what := ""
 	switch {
 	case t.WholeVersion:
@@ -80,7 +81,7 @@ func stageSentence(f *feature.Feature, t *feature.Target) string {
 	case t.Beyond != nil:
 		what = "The values beyond " + feature.BoundsText(&t.Beyond.Bounds) + " are "
 	}
-	stage := stageText(f)
+	stage := stageText(f, defaults)
 	if what == "" {
 		return sentenceCase(stage) + fmt.Sprintf(": feature %s of component %s.", f.Spec.Gate, f.Spec.Component)
 	}
@@ -88,25 +89,42 @@ func stageSentence(f *feature.Feature, t *feature.Target) string {
 }
 
 // stageText says the stage, since when, and the default.
-func stageText(f *feature.Feature) string {
-	stage, since, value := stageOf(f)
+func stageText(f *feature.Feature, defaults *feature.States) string {
+	stage, since := stageOf(f)
+	value, why := defaultOf(f, defaults)
 	if f.Entry < 0 {
 		return fmt.Sprintf("planned as %s for %s", lowerStage(f.Spec.Stages[0].Stage), since)
 	}
 	if !f.Locked {
 		value += " by default"
 	}
+	if why != "" {
+		value += " (" + why + ")"
+	}
 	return fmt.Sprintf("%s since %s, %s", stage, since, value)
 }
 
-// stageOf returns the stage in small letters, since when, and the default. A stage that has not begun is planned.
-func stageOf(f *feature.Feature) (stage, since, value string) {
+// stageOf returns the stage in small letters, and since when. A stage that has not begun is planned.
+func stageOf(f *feature.Feature) (stage, since string) {
 	if f.Entry < 0 {
-		return "planned", feature.Since(&f.Spec.Stages[0]), onOff(false, false)
+		return "planned", feature.Since(&f.Spec.Stages[0])
 	}
 	first := f.Entry
 	for first > 0 && f.Spec.Stages[first-1].Stage == f.Stage {
 		first--
 	}
-	return lowerStage(f.Stage), feature.Since(&f.Spec.Stages[first]), onOff(f.Default, f.Locked)
+	return lowerStage(f.Stage), feature.Since(&f.Spec.Stages[first])
+}
+
+// defaultOf returns what is in effect while nothing is set, and why if that is not the default of the stage.
+func defaultOf(f *feature.Feature, defaults *feature.States) (value, why string) {
+	s, _ := defaults.State(f.Spec.Gate)
+	value = onOff(s.Open, f.Entry >= 0 && f.Locked)
+	switch {
+	case f.Entry < 0 || s.Open == f.Default:
+		return value, ""
+	case s.Why == feature.WhyLevel || s.Why == feature.WhyImplied:
+		return value, fmt.Sprintf("level %s", defaults.Level())
+	}
+	return value, s.Reason
 }

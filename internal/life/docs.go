@@ -5,6 +5,7 @@ import (
 	"embed"
 	"fmt"
 	"os"
+	"strconv"
 	"strings"
 
 	template "github.com/DataDog/datadog-agent/pkg/template/text"
@@ -43,8 +44,9 @@ type FeatureDoc struct {
 	// Stage is in small letters; planned before the first release that has it. Since is the release, or the day, of the stage.
 	Stage string `json:"stage"`
 	Since string `json:"since"`
-	// Default is on, off, always on or always off.
+	// Default is what is in effect while nothing is set: on, off, always on or always off. Why says what decides that, if it is not the stage.
 	Default string `json:"default"`
+	Why     string `json:"why,omitempty"`
 	// Change says, in Markdown, which setting gives the other value.
 	Change        string     `json:"change"`
 	Requires      []string   `json:"requires,omitempty"`
@@ -110,18 +112,23 @@ func (p *Project) Docs() *Docs {
 		APIVersion: report.APIVersion, Kind: "FeatureDocs", Component: p.File.Component, Release: p.File.Spec.Release,
 		Header: sentenceCase(p.generatedHeader()), Features: []FeatureDoc{}, CRDs: []CRDDoc{},
 	}
+	states := p.Model.Defaults()
 	for _, f := range p.Model.Features() {
 		x := FeatureDoc{
-			Name: f.Spec.Gate, Description: strings.TrimSpace(f.Spec.Description), Change: p.howTo(f), Requires: f.Spec.Requires, ImpliedBy: f.Spec.ImpliedBy, Parts: partsDoc(f),
+			Name: f.Spec.Gate, Description: strings.TrimSpace(f.Spec.Description), Change: p.howTo(f, states), Requires: f.Spec.Requires, ImpliedBy: f.Spec.ImpliedBy, Parts: partsDoc(f),
 		}
-		x.Stage, x.Since, x.Default = stageOf(f)
+		x.Stage, x.Since = stageOf(f)
+		x.Default, x.Why = defaultOf(f, states)
 		if e, _ := p.File.entryOf(f.Spec.Gate); e != nil {
 			x.Documentation = e.Documentation
 		}
-		defaults := f.Defaults()
+		defaults := f.DefaultsInEffect()
 		for i := range f.Spec.Stages {
 			s := &f.Spec.Stages[i]
 			x.Stages = append(x.Stages, StageDoc{lowerStage(s.Stage), feature.Since(s), onOff(defaults[i], s.LockToDefault || s.Stage == v1alpha1.Removed)})
+		}
+		if f.Entry >= 0 {
+			x.Stages[f.Entry].Default = x.Default
 		}
 		d.Features = append(d.Features, x)
 	}
@@ -173,7 +180,7 @@ func (p *Project) Notes(from, to string) (*Notes, error) {
 	n := &Notes{From: from, To: to, Groups: []NoteGroup{}}
 	lines := map[string][]Note{} // by title
 	for _, f := range p.Model.Features() {
-		gate, defaults := f.Spec.Gate, f.Defaults()
+		gate, defaults := f.Spec.Gate, f.DefaultsInEffect()
 		for i := range f.Spec.Stages {
 			s := &f.Spec.Stages[i]
 			in, err := p.File.beganBetween(s, from, to)
@@ -226,7 +233,7 @@ func noteOf(f *feature.Feature, i int, defaults []bool) (title, text string) {
 
 // defaultIn is the default of a feature in a release.
 func defaultIn(f *feature.Feature, release string) (on bool) {
-	for i, d := range f.Defaults() {
+	for i, d := range f.DefaultsInEffect() {
 		if !isNewerRelease(f.Spec.Stages[i].Release, release) {
 			on = d
 		}
@@ -236,7 +243,7 @@ func defaultIn(f *feature.Feature, release string) (on bool) {
 
 // howToKeep says, if the default changes, which setting keeps the former behaviour.
 func howToKeep(f *feature.Feature, was, changes bool) string {
-	if !changes {
+	if !changes || !was && f.Spec.ImpliedByLevel { // a level that opens it wins over its key
 		return ""
 	}
 	return fmt.Sprintf(" To keep it %s, set `%s: \"%t\"`.", feature.OnOff(was), f.Spec.Key, was != f.Spec.Inverted)
@@ -333,19 +340,81 @@ func partsDoc(f *feature.Feature) (out []PartDoc) {
 	return out
 }
 
-// howTo describes the setting that changes a feature.
-func (p *Project) howTo(f *feature.Feature) string {
+// howTo describes the settings that change a feature from what is in effect while nothing is set.
+func (p *Project) howTo(f *feature.Feature, defaults *feature.States) string {
 	switch {
 	case f.Entry < 0:
 		return "it comes with " + feature.Since(&f.Spec.Stages[0])
 	case f.Locked || f.Stage == v1alpha1.Removed:
 		return "it cannot be changed"
+	case !f.Free():
+		return f.HowToOpen()
 	}
-	text := fmt.Sprintf("`%s: \"%t\"`", f.Spec.Key, f.Default == f.Spec.Inverted)
-	if f.FollowsLevel && !f.Default {
-		text = fmt.Sprintf("`%s: %s` or %s", p.Model.Spec().LevelKey, f.Level, text)
+	s, _ := defaults.State(f.Spec.Gate)
+	var ways []string
+	for _, way := range p.waysToChange(f, !s.Open) {
+		if p.hasEffect(f, way, !s.Open) {
+			ways = append(ways, settingsText(way))
+		}
 	}
-	return text
+	if ways == nil {
+		return "no setting changes it"
+	}
+	return strings.Join(ways, " or ")
+}
+
+// waysToChange are settings that may turn a feature on or off: the level, or its key, with those of the features that it requires or that imply it.
+func (p *Project) waysToChange(f *feature.Feature, on bool) (ways []map[string]string) {
+	level := f.Level
+	if !on {
+		level = map[v1alpha1.Level]v1alpha1.Level{v1alpha1.LevelAlpha: v1alpha1.LevelBeta, v1alpha1.LevelBeta: v1alpha1.LevelStable}[level]
+	}
+	if level != "" && (f.FollowsLevel || f.Spec.ImpliedByLevel) {
+		ways = append(ways, map[string]string{p.Model.Spec().LevelKey: string(level)})
+	}
+	alone, all := map[string]string{}, map[string]string{}
+	var add func(f *feature.Feature, to map[string]string, along bool)
+	add = func(f *feature.Feature, to map[string]string, along bool) {
+		if _, there := to[f.Spec.Key]; there || !f.Free() {
+			return
+		}
+		to[f.Spec.Key] = fmt.Sprint(on != f.Spec.Inverted)
+		others := f.Spec.Requires
+		if !on {
+			others = f.Spec.ImpliedBy
+		}
+		for _, gate := range others {
+			if o := p.Model.Feature(gate); along && o != nil {
+				add(o, to, true)
+			}
+		}
+	}
+	add(f, alone, false)
+	add(f, all, true)
+	if p.hasEffect(f, alone, on) {
+		return append(ways, alone)
+	}
+	return append(ways, all)
+}
+
+// hasEffect reports whether settings, and nothing else, turn a feature on or off.
+func (p *Project) hasEffect(f *feature.Feature, data map[string]string, on bool) bool {
+	settings, findings := p.Model.ParseSettings(data)
+	s, _ := p.Model.Resolve(settings, feature.Runtime{AssumeProcesses: true}).State(f.Spec.Gate)
+	return findings.Err() == nil && s.Open == on
+}
+
+// settingsText writes settings in Markdown. The values of features are quoted, as ConfigMaps hold no booleans.
+func settingsText(data map[string]string) string {
+	var out []string
+	for _, key := range sortedKeys(data) {
+		value := data[key]
+		if value == "true" || value == "false" {
+			value = strconv.Quote(value)
+		}
+		out = append(out, fmt.Sprintf("`%s: %s`", key, value))
+	}
+	return strings.Join(out, " with ")
 }
 
 // escapeCell keeps text inside a cell of a table.

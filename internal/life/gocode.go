@@ -16,6 +16,7 @@ import (
 	"strings"
 
 	"sluice.dev/api/v1alpha1"
+	"sluice.dev/feature"
 )
 
 // notInIdentifiers are characters that the name of a package cannot have.
@@ -31,6 +32,7 @@ func (p *Project) goCode() ([]byte, error) {
 		return nil, err
 	}
 	d := &p.Declaration
+	defaults := p.Model.Defaults()
 	names := slices.Clone(ownNames)
 	var features []map[string]string
 	for i := range d.Features {
@@ -39,7 +41,7 @@ func (p *Project) goCode() ([]byte, error) {
 			return nil, p.File.problemAt(fmt.Sprintf("features[%d].gate", i), "%s is what the generated Go code declares itself: choose another name", gate)
 		}
 		names = append(names, gate)
-		features = append(features, map[string]string{"Gate": gate, "Comment": p.commentOf(&d.Features[i])})
+		features = append(features, map[string]string{"Gate": gate, "Comment": p.commentOf(&d.Features[i], defaults)})
 	}
 	if err := p.checkNamesBeside(names); err != nil {
 		return nil, err
@@ -59,13 +61,13 @@ func (p *Project) goCode() ([]byte, error) {
 }
 
 // commentOf is the comment of the constant of a feature.
-func (p *Project) commentOf(f *v1alpha1.FeatureSpec) string {
+func (p *Project) commentOf(f *v1alpha1.FeatureSpec, defaults *feature.States) string {
 	comment := f.Gate
 	if f.Description != "" {
 		comment += ": " + commentText(f.Description)
 	}
 	if x := p.Model.Feature(f.Gate); x != nil {
-		comment += "\n\n" + sentenceCase(stageText(x)) + "."
+		comment += "\n\n" + sentenceCase(stageText(x, defaults)) + "."
 	}
 	return strings.ReplaceAll(comment, "\n", "\n\t// ")
 }

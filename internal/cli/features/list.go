@@ -23,7 +23,8 @@ type featureState struct {
 	Component string         `json:"component"`
 	Gate      string         `json:"gate"`
 	Stage     v1alpha1.Stage `json:"stage,omitempty"`
-	Default   *bool          `json:"default,omitempty"`
+	// Default reports whether the feature is in effect while nothing is set, with the reports of processes that it needs.
+	Default *bool `json:"default,omitempty"`
 	// Enabled reports whether the feature is in effect; nil if the definition is wrong.
 	Enabled *bool `json:"enabled,omitempty"`
 	// Access says for whom it is in effect: nobody, those who opt in, everybody.
@@ -67,7 +68,7 @@ func (c *chosenFeature) stateValue() featureState {
 		}
 	}
 	if s := c.state; s != nil {
-		out.Stage, out.Default, out.Enabled, out.Why, out.Fix = s.Feature.Stage, &s.Feature.Default, &s.Open, s.Reason, s.Fix
+		out.Stage, out.Default, out.Enabled, out.Why, out.Fix = s.Feature.Stage, &c.byDefault, &s.Open, s.Reason, s.Fix
 		out.Access = c.access
 		if c.hidden != nil {
 			out.Enabled, out.Why, out.Fix = d.Status.Enabled, d.Status.Why, ""

@@ -422,15 +422,20 @@ type chosenFeature struct {
 	// state is nil if the definition is wrong.
 	state  *feature.State
 	access feature.Access
+	// byDefault reports whether the feature is on while nothing is set.
+	byDefault bool
 }
 
 // allFeatures returns all features.
 func (w *featureWorld) allFeatures() (out []chosenFeature) {
 	for _, p := range w.parts {
+		defaults := p.model.Defaults()
 		for i := range p.features {
 			c := chosenFeature{componentFeatures: p, definition: &p.features[i]}
 			if s, ok := p.states.State(c.definition.Spec.Gate); ok {
 				c.state, c.access = &s, p.states.Access(s.Feature.Spec.Gate)
+				unset, _ := defaults.State(s.Feature.Spec.Gate)
+				c.byDefault = unset.Open
 			}
 			out = append(out, c)
 		}
