@@ -31,7 +31,7 @@ var layers = map[string]string{
 		typed work crd`,
 	"schema/contain/internal/logic":   `work formula eval intern state solver fields values add known enum numbers strings array object text solve`,
 	"schema/contain/internal/regular": `pattern search`,
-	"schema/contain/internal/celrule": `cond value node rule ast translator canon cardinality strings relate prefix emit implied junction quantify
+	"schema/contain/internal/celrule": `cond value node rule ast translator canon cardinality strings relate prefix emit bounds implied junction quantify
 		equalnode shape num opaque library needed celrule scope sum compr total absent guards fewitems parts unique update count
 		members index compare textcalls equal convert call macro sees hints function translate unclear`,
 	"schema/contain": `doc gap place translator options fill patterns rules strange strip trace numbers formats translate written
