@@ -243,7 +243,7 @@ func TestE2ETheOperatorThroughTheLifeOfItsFeatures(t *testing.T) {
 	markdown := page("markdown")
 	markdown.Spec.Format = pagesv1.Markdown
 
-	s.refused(bold, "spec.banner", `feature "Banner" of component "pages"`, `banner: "true" in ConfigMap pages-system/feature-flags`)
+	s.refused(bold, "spec.banner", `feature "Banner" of component "pages"`, `set banner: "true", or enable-api-fields: alpha without banner, in ConfigMap pages-system/feature-flags`)
 	s.refused(markdown, "spec.format", "Markdown")
 	s.create(page("plain"))
 	s.shows("plain", "text", false)

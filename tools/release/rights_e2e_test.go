@@ -91,13 +91,20 @@ func (w *walk) requests() (out []auditv1.Event) {
 // asks so whether a policy is in force.
 func (w *walk) allowed(requests []auditv1.Event) {
 	w.Helper()
-	users := map[string]int{}
+	users, unknown := map[string]int{}, map[string]int{}
 	for _, e := range requests {
 		users[e.User.Username]++
 		if e.ResponseStatus == nil || strings.Contains(e.RequestURI, "dryRun=All") {
 			continue
 		}
-		if c := e.ResponseStatus.Code; c == http.StatusUnauthorized || c == http.StatusForbidden {
+		c := e.ResponseStatus.Code
+		if c == http.StatusUnauthorized && e.User.Username == "" {
+			// A request that its process gives up, because it ends, before the API server knows whose it is. Without a token there would be more.
+			if unknown[e.RequestURI]++; unknown[e.RequestURI] == 1 {
+				continue
+			}
+		}
+		if c == http.StatusUnauthorized || c == http.StatusForbidden {
 			w.Errorf("%s %s of %s was refused: %d %s", e.Verb, e.RequestURI, e.User.Username, c, e.ResponseStatus.Message)
 		}
 	}
