@@ -393,11 +393,28 @@ func (l *lock) releaseLease(ctx context.Context) {
 	l.mu.Unlock()
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), l.locks.lockLength()/3)
 	defer cancel()
+	if err := l.deleteLease(ctx); !apierrors.IsConflict(err) {
+		return
+	}
+	// The server may have taken a renewal that was given up when the run ended.
+	if held, err := l.readLease(ctx); err == nil && held != nil && ptr.Deref(held.Spec.HolderIdentity, "") == l.identity {
+		l.lease.ResourceVersion = held.ResourceVersion
+		_ = l.deleteLease(ctx)
+	}
+}
+
+// deleteLease deletes the Lease as it was last written.
+func (l *lock) deleteLease(ctx context.Context) error {
+	if l.lease.ResourceVersion == "" {
+		return nil
+	}
 	o := metav1.DeleteOptions{Preconditions: &metav1.Preconditions{ResourceVersion: &l.lease.ResourceVersion}}
 	o.APIVersion, o.Kind = "v1", "DeleteOptions"
-	if body, err := json.Marshal(o); err == nil && l.lease.ResourceVersion != "" {
-		_, _ = l.client.sendOnce(ctx, request{verb: http.MethodDelete, path: l.path, body: body, apart: true})
+	body, err := json.Marshal(o)
+	if err == nil {
+		_, err = l.client.sendOnce(ctx, request{verb: http.MethodDelete, path: l.path, body: body, apart: true})
 	}
+	return err
 }
 
 // whoami describes this process for people.

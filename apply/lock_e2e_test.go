@@ -10,6 +10,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/utils/ptr"
 )
@@ -58,6 +59,10 @@ func TestE2EALockIsRenewedTakenOverAndFenced(t *testing.T) {
 	}
 	if held.client.held.lost != nil || !held.client.held.isCertainlyHeld() {
 		t.Errorf("the holder lost it: %v", held.client.held.lost)
+	}
+	// A renewal that the server takes while the run gives it up is a change that the run knows nothing of.
+	if _, err := kube.CoordinationV1().Leases(ns.Name).Patch(t.Context(), InventoryName("x"), types.MergePatchType, []byte(`{"metadata":{"labels":{"late":"yes"}}}`), metav1.PatchOptions{}); err != nil {
+		t.Fatal(err)
 	}
 	unlock()
 	if _, err := kube.CoordinationV1().Leases(ns.Name).Get(t.Context(), InventoryName("x"), metav1.GetOptions{}); err == nil {

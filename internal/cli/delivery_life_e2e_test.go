@@ -93,7 +93,7 @@ func deletesWhatItHasDelivered(t *testing.T, d *deliveryWorld) {
 func goesAlthoughItsObjectsStay(t *testing.T, d *deliveryWorld) {
 	d.grant("all", rule("", "configmaps"))
 	d.create("x", func(s *v1alpha1.DeliverySpec) {
-		s.DeletionPolicy, s.Timeout = v1alpha1.DeletionDelete, &metav1.Duration{Duration: 10 * time.Second} // on a busy machine the first try must be within it
+		s.DeletionPolicy, s.Timeout = v1alpha1.DeletionDelete, &metav1.Duration{Duration: 20 * time.Second} // on a busy machine the first try must be within it
 	})
 	d.applies("x", d.push(configMap("held")))
 	unpin := d.pin("held")
