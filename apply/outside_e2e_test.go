@@ -72,8 +72,8 @@ func (o *outsider) deployment(text string) *appsv1.Deployment {
 	return d
 }
 
-// again does something with the lock of an app whose last run has not ended, until nobody has changed the app in between.
-func again(ctx context.Context, a *Applier, app string, do func(locked *Applier) error) error {
+// repeatUnderLock does something with the lock of an app whose last run has not ended, until nobody has changed the app in between.
+func repeatUnderLock(ctx context.Context, a *Applier, app string, do func(locked *Applier) error) error {
 	for {
 		locked, unlock, err := a.Resume(ctx, "", app)
 		if err == nil {
@@ -88,7 +88,7 @@ func again(ctx context.Context, a *Applier, app string, do func(locked *Applier)
 
 // applies plans and applies.
 func applies(ctx context.Context, a *Applier, r Request) (p *Plan, err error) {
-	err = again(ctx, a, r.App, func(a *Applier) error {
+	err = repeatUnderLock(ctx, a, r.App, func(a *Applier) error {
 		if p, err = a.Plan(ctx, r); err != nil {
 			return err
 		}
@@ -99,7 +99,7 @@ func applies(ctx context.Context, a *Applier, r Request) (p *Plan, err error) {
 
 // deletes deletes an app.
 func deletes(ctx context.Context, a *Applier, app string) error {
-	return again(ctx, a, app, func(a *Applier) error {
+	return repeatUnderLock(ctx, a, app, func(a *Applier) error {
 		d, err := a.PlanDeletion(ctx, DeletionRequest{App: app, Namespace: a.opts.Namespace})
 		if err != nil {
 			return err

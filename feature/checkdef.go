@@ -107,10 +107,10 @@ func (d *definer) checkLifts(f *Feature) {
 	}
 	for i := range f.Spec.Parts {
 		lifted, other := &f.Spec.Parts[0], &f.Spec.Parts[i]
-		if d.model.lifts(lifted) == d.model.lifts(other) {
+		if d.model.liftsResource(lifted) == d.model.liftsResource(other) {
 			continue
 		}
-		if d.model.lifts(other) {
+		if d.model.liftsResource(other) {
 			lifted, other = other, lifted
 		}
 		d.addError(CodeContradiction, f.Spec.Gate, fmt.Sprintf("spec.parts[%d].resource", i),

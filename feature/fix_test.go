@@ -92,7 +92,7 @@ func TestWhatIsSaidToOpenOpens(t *testing.T) {
 	}
 }
 
-// TestOptingInToAFeatureTakesWhatItRequires: whoever opts in opts in to the required features as well.
+// TestOptingInToAFeatureTakesWhatItRequires: a user who opts in to a feature also opts in to the features that it requires.
 func TestOptingInToAFeatureTakesWhatItRequires(t *testing.T) {
 	m := define(t, "{metadata: {name: demo}, spec: {release: v1.0.0, optIn: {namespaceLabel: true, rbac: true}}}", "[{gate: Base}, {gate: Top, requires: [Base]}]", pipelines(t))
 	want := "it requires Base: set feature gates Base=true,Top=true; or label the namespace feature.sluice.dev/demo.Base: enabled and feature.sluice.dev/demo.Top: enabled; " +

@@ -187,11 +187,13 @@ func (f *Feature) GateOfStage() string {
 
 // IsLifted reports whether level stable opens the feature at stage beta, because the highest stage of all resources that it gates is Beta.
 func (f *Feature) IsLifted() bool {
-	return len(f.Spec.Parts) > 0 && !slices.ContainsFunc(f.Spec.Parts, func(p v1alpha1.Part) bool { return !f.model.lifts(&p) })
+	return len(f.Spec.Parts) > 0 && !slices.ContainsFunc(f.Spec.Parts, func(p v1alpha1.Part) bool { return !f.model.liftsResource(&p) })
 }
 
-// lifts reports whether level stable opens what is beta in the resource of a part.
-func (m *Model) lifts(p *v1alpha1.Part) bool { return m.lifted[groupResource{p.Group, p.Resource}] }
+// liftsResource reports whether level stable opens what is beta in the resource of a part.
+func (m *Model) liftsResource(p *v1alpha1.Part) bool {
+	return m.lifted[groupResource{p.Group, p.Resource}]
+}
 
 // CanOptIn reports whether the component and the feature's stage let anybody open the feature by opting in.
 func (f *Feature) CanOptIn() bool {

@@ -64,8 +64,8 @@ type packageCopy struct {
 	leftOut []string
 }
 
-// files are all files to be written.
-func (c *packageCopy) files() Outputs { return slices.Concat(c.code, c.embedded, c.stored) }
+// allFiles are all files to be written.
+func (c *packageCopy) allFiles() Outputs { return slices.Concat(c.code, c.embedded, c.stored) }
 
 // copyVersion is a new package beside the one of another version, with its types.
 func copyVersion(from *goVersion, version string, all []goVersion) (*packageCopy, error) {

@@ -118,7 +118,7 @@ func (in *Entry) ConvertTo(text string) { in.Text = text }
 		t.Fatalf("%v: %s", err, said)
 	}
 	var names []string
-	for file := range maps.Keys(files(t, "api/v2alpha1")) {
+	for file := range maps.Keys(filesBelow(t, "api/v2alpha1")) {
 		names = append(names, file)
 	}
 	slices.Sort(names)
@@ -150,8 +150,8 @@ func (in *Entry) ConvertTo(text string) { in.Text = text }
 	}
 }
 
-// files are the files below a folder.
-func files(t *testing.T, dir string) map[string]string {
+// filesBelow are the files below a folder.
+func filesBelow(t *testing.T, dir string) map[string]string {
 	t.Helper()
 	out := map[string]string{}
 	if err := filepath.WalkDir(dir, func(path string, d os.DirEntry, err error) error {

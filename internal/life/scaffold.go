@@ -119,7 +119,7 @@ func loadMarked(ctx context.Context, file *File, f *NewFeature, day time.Time) (
 		if err != nil {
 			return nil, nil, err
 		}
-		copied = c.files()
+		copied = c.allFiles()
 		undo, err := copied.stage()
 		if err != nil {
 			return nil, nil, err

@@ -387,7 +387,7 @@ func TestAScaffoldedVersion(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, f := range copied.files() {
+	for _, f := range copied.allFiles() {
 		if strings.Contains(string(f.data), "sluice:feature=BookV2") {
 			t.Errorf("%s has the gate of the package:\n%s", f.path, f.data)
 		}

@@ -24,7 +24,8 @@ func (r *Rule) ImpliedBy(olds []*Rule, scalar bool) bool {
 		scalar = scalar && !usesDyn(o.root)
 		facts = append(facts, o.said()...)
 	}
-	return followsFrom(signed{r.root, false}, facts, scalar)
+	left := maxDistributed
+	return followsFrom(signed{r.root, false}, facts, scalar, &left)
 }
 
 // saidBy are the disjuncts of the conjuncts of a rule.
@@ -57,24 +58,20 @@ func junctionParts(s signed, op, dual string, out []signed) []signed {
 }
 
 // followsFrom reports whether s is true whenever each of the facts has a true disjunct.
-func followsFrom(s signed, facts [][]atom, scalar bool) bool {
+func followsFrom(s signed, facts [][]atom, scalar bool, left *int) bool {
 	if cs := junctionParts(s, operators.LogicalAnd, operators.LogicalOr, nil); len(cs) > 1 {
-		return !slices.ContainsFunc(cs, func(c signed) bool { return !followsFrom(c, facts, scalar) })
+		return !slices.ContainsFunc(cs, func(c signed) bool { return !followsFrom(c, facts, scalar, left) })
 	}
-	left := maxDistributed
-	return oneFollowsFrom(junctionParts(s, operators.LogicalOr, operators.LogicalAnd, nil), facts, scalar, &left)
+	return oneFollowsFrom(junctionParts(s, operators.LogicalOr, operators.LogicalAnd, nil), facts, scalar, left)
 }
 
-// maxDistributed bounds the disjunctions that are made of one whose operands are conjunctions.
+// maxDistributed bounds the disjunctions that are made of those of a rule whose operands are conjunctions.
 const maxDistributed = 64
 
 // oneFollowsFrom reports whether one of the operands of a disjunction is true whenever each of the facts has a true disjunct. An operand that is a
 // conjunction is distributed: a || b && c is true whenever a || b and a || c are.
 func oneFollowsFrom(ds []signed, facts [][]atom, scalar bool, left *int) bool {
-	if *left--; *left < 0 {
-		return false
-	}
-	if len(ds) > 1 && slices.ContainsFunc(ds, func(d signed) bool { return followsFrom(d, facts, scalar) }) {
+	if len(ds) > 1 && slices.ContainsFunc(ds, func(d signed) bool { return followsFrom(d, facts, scalar, left) }) {
 		return true
 	}
 	goals := atomsOf(ds)
@@ -89,6 +86,9 @@ func oneFollowsFrom(ds []signed, facts [][]atom, scalar bool, left *int) bool {
 		cs := junctionParts(d, operators.LogicalAnd, operators.LogicalOr, nil)
 		if len(cs) < 2 {
 			continue
+		}
+		if *left -= len(cs); *left < 0 {
+			return false
 		}
 		rest := slices.Delete(slices.Clone(ds), i, i+1)
 		return !slices.ContainsFunc(cs, func(c signed) bool {

@@ -1,6 +1,7 @@
 package celrule
 
 import (
+	"fmt"
 	"math/rand/v2"
 	"strings"
 	"testing"
@@ -74,6 +75,17 @@ func TestImpliedBy(t *testing.T) {
 	}
 	if parse(t, "self == oldSelf").ImpliedBy(nil, true) {
 		t.Error("implied by nothing")
+	}
+}
+
+// TestNestedJunctionsAreBounded ends: each level of such a rule could be taken apart in two ways.
+func TestNestedJunctionsAreBounded(t *testing.T) {
+	rule := "self.z"
+	for i := range 100 {
+		rule = fmt.Sprintf("self.x%d || self.b && (%s)", i, rule)
+	}
+	if parse(t, rule).ImpliedBy([]*Rule{parse(t, "self.b")}, false) {
+		t.Error("implied by one of its parts")
 	}
 }
 
