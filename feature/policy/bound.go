@@ -38,7 +38,11 @@ func (w *walker) withinCostLimit(places, none string) string {
 // tooMany stands for places that would cost too much to find. Then no patch is possible, and the API server reports a missing key with
 // this name.
 func (w *walker) tooMany() string {
-	text := fmt.Sprintf("%s (more than %d items, too many to tell which)", w.target.Path[:w.loop], w.limit)
+	path := &pathText{}
+	for _, s := range w.target.Path[:w.loop] {
+		path = path.withField(s.Name)
+	}
+	text := fmt.Sprintf("%s (more than %d items, too many to tell which)", path.text, w.limit)
 	if w.pointer {
 		return "[{'': ''}[" + celString(text+" cannot be dropped") + "]]"
 	}
@@ -106,10 +110,14 @@ func (w *walker) mayContainPart(v string) string {
 
 // asText returns a value as text, which targets in the same list share.
 func (e *emitter) asText(v string) string {
+	text := "'%s'.format([" + v + "])"
+	if !isVariable(v) {
+		return text
+	}
 	key := "%" + v
 	if e.nodes[key] == "" {
 		e.nodes[key] = fmt.Sprintf("w%d", len(e.nodes)+1)
-		e.addVariable(e.nodes[key], "'%s'.format(["+v+"])")
+		e.addVariable(e.nodes[key], text)
 	}
 	return variableRef(e.nodes[key])
 }

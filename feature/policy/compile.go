@@ -209,6 +209,9 @@ type unit struct {
 	limit        int   // how many items can be gone through; zero: those of the options
 	told         bool  // it belongs to a policy that only warns about uses
 	remains      bool  // it belongs to a policy that refuses parts that were dropped and set again
+	alone        bool  // it shares no expression, because that costs too much
+	together     int   // how many items are to pass in all lists of its [family]; zero: it has none
+	few          bool  // sample objects have one item of it
 }
 
 // kind is the effect of a policy.
@@ -427,12 +430,15 @@ func (c *compiler) compileChunk(ctx context.Context, g *group, part int) int {
 
 // itemLimit is how many items of a target are gone through, those of lists within lists counted too.
 func (c *compiler) itemLimit(u *unit) int {
-	n := max(u.limit, u.items*max(u.shape.countLoops(), 1))
+	n := max(u.limit, u.promised()*max(u.shape.countLoops(), 1))
 	if u.shape.countLoops() > 1 {
 		n = min(n, matchLimit) // if the outer list has more, the inner items are not counted
 	}
 	return n
 }
+
+// promised is how many items are to pass.
+func (u *unit) promised() int { return cmp.Or(u.together, u.items) }
 
 // sampleLimit is a limit that lets all items of a sample object pass. Otherwise a measurement would show what it costs to refuse too many.
 func sampleLimit(u *unit) int { return sample * max(u.shape.countLoops(), 1) }

@@ -69,7 +69,10 @@ func extrapolateCost(items int, small, large int64) int64 {
 // the webhook.
 func (c *compiler) affordableUnits(ctx context.Context, g *group) []unit {
 	for len(g.units) > 0 {
-		reasons := c.measureUnits(ctx, g)
+		reasons, again := c.measureUnits(ctx, g)
+		if again {
+			continue
+		}
 		if len(reasons) == 0 {
 			break
 		}
@@ -94,9 +97,10 @@ func dropsSameValue(units []unit, u *unit) bool {
 	return u.shape.loop < len(u.target.Path) && slices.ContainsFunc(units, same) || overlapsAny(units, u)
 }
 
-// measureUnits fills in the costs of the units, and returns why some cannot stay.
-func (c *compiler) measureUnits(ctx context.Context, g *group) map[int]string {
-	reasons := map[int]string{}
+// measureUnits fills in the costs of the units, and returns why some cannot stay. If those of a family cost too much together, they are to be
+// measured again, alone.
+func (c *compiler) measureUnits(ctx context.Context, g *group) (reasons map[int]string, again bool) {
+	reasons = map[int]string{}
 	d := c.draftToMeasure(g)
 	d.addVariable("message", celString(strings.Repeat("x", longestMessage))) // its parts are measured separately
 	e, err := c.newExpressions(d.vars)
@@ -104,14 +108,50 @@ func (c *compiler) measureUnits(ctx context.Context, g *group) map[int]string {
 		for i := range g.units {
 			reasons[i] = notTaken(err)
 		}
-		return reasons
+		return reasons, false
+	}
+	for _, f := range d.families {
+		f.promiseTogether(g.units, c.options.Items)
 	}
 	for i, m := range c.metersOf(d, e) {
-		if reason := c.measureUnit(ctx, d, m, i); reason != "" {
+		f := d.familyOf[i]
+		if f != nil && f.units[0] != i && f.form.lists != nil {
+			d.group.units[i].takeCosts(&d.group.units[f.units[0]])
+			continue
+		}
+		reason := c.measureUnit(ctx, d, m, i)
+		switch {
+		case reason == "":
+		case f != nil:
+			again = true
+			for _, n := range f.units {
+				g.units[n].alone, g.units[n].together = true, 0
+			}
+		default:
 			reasons[i] = reason
 		}
 	}
-	return reasons
+	return reasons, again
+}
+
+// promiseTogether says how many items are to pass in all lists of a family: as many as in each by itself, but no more than in the longest or
+// than some number.
+func (f *family) promiseTogether(units []unit, items int) {
+	if f.form.lists == nil {
+		return
+	}
+	sum, longest := 0, 0
+	for _, n := range f.units {
+		sum, longest = sum+units[n].items, max(longest, units[n].items)
+	}
+	for _, n := range f.units {
+		units[n].together = min(sum, max(longest, items))
+	}
+}
+
+// takeCosts are those of another unit of the same family.
+func (u *unit) takeCosts(of *unit) {
+	u.asked, u.words, u.patch, u.dearest, u.together = of.asked, of.words, of.patch, of.dearest, of.together
 }
 
 // metersOf are the meters of the units of a draft, one after the other. The objects of each have only what the expressions of the unit read: its
@@ -121,14 +161,17 @@ func (c *compiler) metersOf(d *draft, e *expressions) iter.Seq2[int, *meter] {
 		units := d.group.units
 		var together *meter
 		for i := range units {
-			one, apart := d.isOnePlace(&units[i]), units[i].shape.apart
+			one, apart, f := d.isOnePlace(&units[i]), units[i].shape.apart, d.familyOf[i]
 			m := together
 			if m == nil || !one || apart {
 				read := *d.group
 				read.units = nil
 				for j := range units {
-					if j == i || one && d.isOnePlace(&units[j]) || apart && units[j].feature == units[i].feature {
-						read.units = append(read.units, units[j])
+					inList := f != nil && f == d.familyOf[j]
+					if j == i || one && d.isOnePlace(&units[j]) || apart && units[j].feature == units[i].feature || inList {
+						u := units[j]
+						u.few = inList && !one && j != i
+						read.units = append(read.units, u)
 					}
 				}
 				m = c.newMeter(e, &read, false)
@@ -162,7 +205,7 @@ func (c *compiler) measureUnit(ctx context.Context, d *draft, m *meter, i int) s
 	u := &d.group.units[i]
 	if loops := u.shape.countLoops(); reason != "" && loops > 1 && u.items > 1 {
 		// Those of lists within lists are counted too then.
-		u.items = max(u.items/loops, 1)
+		u.items, u.together = max(u.items/loops, 1), u.together/loops
 		reason = c.affordUnit(ctx, d, m, i, mutation)
 	}
 	return reason
@@ -181,10 +224,10 @@ func (c *compiler) affordUnit(ctx context.Context, d *draft, m *meter, i int, mu
 		}
 	}
 	if u.dearest > maxExpressionCost {
-		return fmt.Sprintf("with %d items it could cost %d, of 1000000 that an expression may cost%s", u.items, u.dearest, hintToBound(u))
+		return fmt.Sprintf("with %d items it could cost %d, of 1000000 that an expression may cost%s", u.promised(), u.dearest, hintToBound(u))
 	}
 	if sum, _ := sumOf(d.group.kind, []unit{*u}); sum > maxUnitCost {
-		return fmt.Sprintf("with %d items it could cost %d, of 10000000 that a policy may cost in all%s", u.items, sum, hintToBound(u))
+		return fmt.Sprintf("with %d items it could cost %d, of 10000000 that a policy may cost in all%s", u.promised(), sum, hintToBound(u))
 	}
 	return ""
 }
@@ -198,9 +241,14 @@ func (m *meter) fillIn(ctx context.Context, d *draft, i int, mutation string) er
 		if err != nil {
 			return err
 		}
-		u.patch = extrapolateCost(u.items, cost[0], cost[1])
+		u.patch = extrapolateCost(u.promised(), cost[0], cost[1])
 	}
-	if err := errors.Join(m.addNeeded(ctx, mutation, u.items, u.asked), m.addNeeded(ctx, d.valid[i], u.items, u.asked), m.addNeeded(ctx, d.texts[i], u.items, u.words)); err != nil {
+	text := d.texts[i]
+	if f := d.familyOf[i]; f != nil && f.form.lists != nil {
+		text = f.test // the message has what it asks for
+	}
+	items := u.promised()
+	if err := errors.Join(m.addNeeded(ctx, mutation, items, u.asked), m.addNeeded(ctx, d.valid[i], items, u.asked), m.addNeeded(ctx, text, items, u.words)); err != nil {
 		return err
 	}
 	if t := d.tables[u.feature.Spec.Gate]; t != nil {
@@ -300,17 +348,36 @@ func (c *compiler) choosePrefilters(ctx context.Context, g *group) {
 	// If nothing is used, everything is searched.
 	m := c.newMeter(e, g, true)
 	cost, err := m.costOf(ctx, d.used, e.run.compileCondition)
-	items := c.options.Items
-	sum := extrapolateCost(items, cost[0], cost[1])
-	g.costly = err != nil || sum > maxExpressionCost
+	if err != nil {
+		g.costly = true
+		return
+	}
+	g.most = c.mostSearched(cost)
 	if d.quick != nil {
-		if quick, ok := c.quickCost(ctx, m, d.quick, sum); ok {
-			sum = quick
+		if most := c.mostSearched(c.quickCost(ctx, m, d.quick, cost)); most > 0 {
+			g.most = most
 		} else {
 			g.plain = true
 		}
 	}
-	g.most = int(min(matchLimit, int64(items)*maxExpressionCost/max(sum, 1)))
+	g.costly = g.most == 0
+}
+
+// fewestSearched is the number of items from which on a search before the validation is worth it: most lists are shorter.
+const fewestSearched = 100
+
+// mostSearched is how many items of each list may be searched for what that costs with smallSample and sample items; zero if not even
+// fewestSearched can be.
+func (c *compiler) mostSearched(cost [2]int64) int {
+	if sum := extrapolateCost(c.options.Items, cost[0], cost[1]); sum <= maxExpressionCost {
+		return int(min(matchLimit, int64(c.options.Items)*maxExpressionCost/max(sum, 1)))
+	}
+	// One piece less, because each begins with some cost of its own.
+	most := smallSample + (maxExpressionCost-cost[1])*(sample-smallSample)/max(cost[1]-cost[0], 1)
+	if most < fewestSearched {
+		return 0
+	}
+	return int(min(most, int64(c.options.Items)))
 }
 
 // splitBySize divides a group so that the expressions of each part are short enough to be compiled.
@@ -335,22 +402,26 @@ func (c *compiler) splitBySize(g *group) []*group {
 	return out
 }
 
-// quickCost is what the quick look costs at most: all that the plain one does, the parts of each gate by themselves and the
-// settings; ok if that is what an expression may cost. To compile it would take half as long as all that is measured of Tekton's features, and
-// it has nothing in it that the parts and the variables do not have.
-func (c *compiler) quickCost(ctx context.Context, m *meter, q *quick, used int64) (sum int64, ok bool) {
-	if sum = used*int64(1+len(q.parts)) + q.gateCost; sum <= maxExpressionCost {
-		return sum, true // no gate's parts cost more than all parts do
+// quickCost is what the quick look costs at most: all that the plain one does, the parts of each gate by themselves and the settings. To compile
+// it would take half as long as all that is measured of Tekton's features, and it has nothing in it that the parts and the variables do not have.
+func (c *compiler) quickCost(ctx context.Context, m *meter, q *quick, used [2]int64) (sum [2]int64) {
+	for i := range sum {
+		sum[i] = used[i]*int64(1+len(q.parts)) + q.gateCost
 	}
-	sum = used + q.gateCost
+	if c.mostSearched(sum) >= c.options.Items {
+		return sum // no gate's parts cost more than all parts do
+	}
+	for i := range sum {
+		sum[i] = used[i] + q.gateCost
+	}
 	for _, part := range q.parts {
 		cost, err := m.costOf(ctx, part, m.run.compileCondition)
 		if err != nil {
-			return 0, false
+			return [2]int64{maxExpressionCost, 2 * maxExpressionCost}
 		}
-		sum += extrapolateCost(c.options.Items, cost[0], cost[1])
+		sum[0], sum[1] = sum[0]+cost[0], sum[1]+cost[1]
 	}
-	return sum, sum <= maxExpressionCost
+	return sum
 }
 
 // samplePair makes two objects that use each target in n items. The objects have no item in common. form says how a value is made that may
@@ -401,7 +472,11 @@ func (g *group) sampleObject(prefix string, numbers []int, form feature.StepKind
 			}
 		}
 		if !t.WholeVersion {
-			growSample(root, t, 0, prefix, numbers, leaf)
+			some := numbers
+			if g.units[i].few {
+				some = one
+			}
+			growSample(root, t, 0, prefix, some, leaf)
 		}
 	}
 	return root

@@ -45,9 +45,9 @@ type draft struct {
 	valid []string // of each unit: it is not violated
 	texts []string // the message of each unit; empty if it has none
 	pairs bool     // texts are pairs, the second of them in few words: all together may be too long for a message
-	// alike are the parts that share an expression, by what it is with stand-ins, and families the same in order.
-	alike    map[string]*alikeParts
-	families []*alikeParts
+	// families are the units that share an expression, and familyOf is that of each.
+	families []*family
+	familyOf map[int]*family
 	tables   map[string]*gateTable // by gate
 	longest  int                   // how long a message can be, in bytes
 	limits   []int                 // of each unit: how many items are gone through
@@ -71,45 +71,42 @@ func (c *compiler) draftGroup(g *group) *draft {
 		}
 		gs.addTables(features)
 	}
-	d.alike, d.tables = map[string]*alikeParts{}, gs.tables
+	d.tables = gs.tables
 	d.used = d.usedAtAll()
 	if d.used != "" && c.live && !g.plain && g.kind != tells {
 		d.quick = quickTestOf(gs, g)
 	}
-	tellings := make([]telling, len(g.units))
-	families := make([]*alikeParts, len(g.units))
 	for i := range g.units {
-		u := &g.units[i]
-		limit := c.itemLimit(u)
+		limit := c.itemLimit(&g.units[i])
 		if g.sampled {
-			limit = max(limit, sampleLimit(u))
+			limit = max(limit, sampleLimit(&g.units[i]))
 		}
 		d.limits = append(d.limits, limit)
-		tellings[i] = d.tellingOf(c, gs, u, i)
-		if g.kind != drops && d.isOnePlace(u) && !u.shape.apart { // with the ratchet InObject each feature has a variable of its own
-			alike := tellings[i]
-			_, none := d.placesOf(u.withField(fieldStandIn), i)
-			// One variable serves the verdict, which asks the authorizer, and the message, which cannot.
-			if alike.well = d.wellOf(gs, u, none, false); alike.well == d.wellOf(gs, u, none, true) {
-				families[i] = d.addAlike(u, alike)
-			}
+	}
+	d.familyOf = d.findFamilies(c, gs)
+	tellings := make([]telling, len(g.units))
+	for i := range g.units {
+		u := &g.units[i]
+		if f := d.familyOf[i]; f != nil {
+			d.valid = append(d.valid, f.test)
+			d.longest += f.form.longest(u, c.problemOf(u))
+			continue
 		}
+		tellings[i] = d.tellingOf(c, gs, u, i)
 	}
 	d.pairs = d.longest > longestMessage && g.kind != drops
 	for i, t := range tellings {
-		if families[i] != nil && len(families[i].table.rows) > 1 {
-			d.valid[i] = variableRef(families[i].name) + ".size() == 0"
+		if d.familyOf[i] != nil {
 			d.texts = append(d.texts, "")
 			continue
 		}
 		d.texts = append(d.texts, t.messageText(d.pairs))
 	}
-	d.families = slices.DeleteFunc(d.families, func(f *alikeParts) bool { return len(f.table.rows) == 1 })
-	for _, f := range d.families {
-		f.addVariable(d.emitter)
-	}
 	return d
 }
+
+// longestPlaces is how many bytes the text of several places has at most.
+const longestPlaces = 4 * (300 + len(" and more"))
 
 // tellingOf writes the text about a unit, and adds the expression that it is not violated.
 func (d *draft) tellingOf(c *compiler, gs *gates, u *unit, i int) telling {
@@ -119,21 +116,30 @@ func (d *draft) tellingOf(c *compiler, gs *gates, u *unit, i int) telling {
 	}
 	d.valid = append(d.valid, d.wellOf(gs, u, none, true))
 	long, short := clippedText(uses, 300), clippedText(uses, 60)
-	d.longest += 4*(300+len(" and more")) + len(c.problemOf(u)) + len("; also ")
+	d.longest += longestPlaces + len(c.problemOf(u)) + len("; also ")
 	if place := u.target.Path.String(); uses == celString(place) {
 		long, short = celString(clippedTo(place, 300)), celString(clippedTo(place, 60))
-		d.longest -= 4*(300+len(" and more")) - len(clippedTo(place, 300))
+		d.longest -= longestPlaces - len(clippedTo(place, 300))
 	}
 	// A message is written without an authorizer, a patch with one.
 	return telling{d.wellOf(gs, u, none, d.group.kind == drops), long + " + " + celString(c.problemOf(u)), short + " + " + celString(" ("+u.feature.Spec.Gate+")")}
 }
 
-// wellOf writes that a unit is not violated: it has no use, or its gate is open. The cheaper question comes first.
+// wellOf writes that a unit is not violated: it has no use, or its gate is open.
 func (d *draft) wellOf(gs *gates, u *unit, none string, ask bool) string {
-	open := "false"
-	if d.group.kind != tells {
-		open = gs.isOpen(u.feature.Spec.Gate, ask)
+	return wellTest(u, none, d.openTest(gs, u, ask))
+}
+
+// openTest is the test whether the gate of a unit is open; nothing opens what a policy only tells.
+func (d *draft) openTest(gs *gates, u *unit, ask bool) string {
+	if d.group.kind == tells {
+		return "false"
 	}
+	return gs.isOpen(u.feature.Spec.Gate, ask)
+}
+
+// wellTest asks the cheaper question first.
+func wellTest(u *unit, none, open string) string {
 	switch {
 	case open == "false":
 		return none
@@ -158,11 +164,11 @@ func (d *draft) isOnePlace(u *unit) bool {
 	return !d.group.whole && u.shape.loop == len(u.target.Path) && !u.target.Narrowed() && !u.shape.exact
 }
 
-// withField is a unit with another field at the end of its path.
-func (u *unit) withField(name string) *unit {
+// withField is a unit with another field at a step of its path.
+func (u *unit) withField(at int, name string) *unit {
 	out, target := *u, *u.target
 	target.Path = slices.Clone(target.Path)
-	target.Path[len(target.Path)-1].Name = name
+	target.Path[at].Name = name
 	out.target, out.shape.target = &target, &target
 	return &out
 }

@@ -116,10 +116,10 @@ func (n *tree) closedUse(e *emitter, p place, depth int, closed map[string]strin
 		shared := &sharedWays{}
 		for _, name := range names {
 			one := &tree{children: []*branch{{step: b.step, to: *b.to.onlyGate(name)}}}
-			if u := one.onlyUnit(); u != nil {
+			if u := one.singleUnit(); u != nil && u.target.Path[len(u.target.Path)-1].Kind == feature.Field {
 				shared.addWay(u, u.target.Path[len(u.target.Path)-1].Name, func(field string) string {
 					one := &tree{}
-					one.addUnit(u.withField(field), depth)
+					one.addUnit(u.withField(len(u.target.Path)-1, field), depth)
 					return joinAnd(closed[name], one.usedTest(e, v, "", depth))
 				})
 				continue
@@ -165,19 +165,6 @@ func (n *tree) onlyGate(gate string) *tree {
 		}
 	}
 	return out
-}
-
-// onlyUnit is the unit of a tree that has one, whose path ends at a field; nil for others.
-func (n *tree) onlyUnit() *unit {
-	switch {
-	case len(n.here) == 1 && len(n.children) == 0:
-		if u := n.here[0]; u.target.Path[len(u.target.Path)-1].Kind == feature.Field {
-			return u
-		}
-	case len(n.here) == 0 && len(n.children) == 1:
-		return n.children[0].to.onlyUnit()
-	}
-	return nil
 }
 
 // surelyOpen is an expression, in parentheses, that is true only if the gate is open for all users; "" if there is none. Without lists

@@ -85,9 +85,20 @@ func (g *guard) measureVariables(ctx context.Context, from int) error {
 	return nil
 }
 
+// mostSummed is how many lists one expression joins. The API server's parser takes 250 terms.
+const mostSummed = 50
+
 // allProblems is an expression of the list of all problems.
 func (g *guard) allProblems() string {
-	return "variables.same ? [] : " + strings.Join(g.problems, " + ")
+	all := g.problems
+	for len(all) > mostSummed {
+		var sums []string
+		for some := range slices.Chunk(all, mostSummed) {
+			sums = append(sums, g.addVariable(fmt.Sprint("sum", len(g.vars)), strings.Join(some, " + ")))
+		}
+		all = sums
+	}
+	return "variables.same ? [] : " + strings.Join(all, " + ")
 }
 
 // addProblems adds problems: expressions of lists of texts. room is false, and nothing is added, where they would cost too much together
@@ -122,7 +133,7 @@ func (c *compiler) settingsGuards(ctx context.Context) (out []*guard, err error)
 	features := c.model.Features()
 	// To ask about a feature costs in proportion to how many there may be in the list of gates.
 	step := max(1, maxExpressionCost/(questionCost*(len(features)+10)))
-	for some := range slices.Chunk(features, step) {
+	for _, some := range chunkFeatures(features, step) {
 		problems := func(g *gates) []string { return c.ofFeatures(g, some) }
 		room, err := at.addProblems(ctx, problems)
 		if err != nil {
@@ -142,6 +153,20 @@ func (c *compiler) settingsGuards(ctx context.Context) (out []*guard, err error)
 		}
 	}
 	return append(out, at), nil
+}
+
+// chunkFeatures divides features into lists of up to some number, the names of which fit into a variable of 2 KB.
+func chunkFeatures(features []*feature.Feature, most int) (out [][]*feature.Feature) {
+	size := 0
+	for _, f := range features {
+		own := len(f.Spec.Gate) + len(f.Spec.Key) + len("'': '', ")
+		if n := len(out); n == 0 || len(out[n-1]) == most || size+own > mostTable {
+			out, size = append(out, nil), 0
+		}
+		size += own
+		out[len(out)-1] = append(out[len(out)-1], f)
+	}
+	return out
 }
 
 // judgesSettings reports whether policies judge the settings. They need no parameter. In live mode they come with policies that have the
@@ -232,40 +257,32 @@ func configMaps(operations ...admissionregistrationv1.OperationType) admissionre
 // commonProblems lists expressions of lists of problems with the settings as a whole.
 func (c *compiler) commonProblems(g *gates) []string {
 	m, spec, e := c.model, c.model.Spec(), g.emitter
-	var keys, bools, gateNames []string
-	keys = append(keys, spec.GatesKey)
+	// Names that stand in the definitions; the gates are those of features first.
+	keys, gateNames := []string{spec.GatesKey}, []string{allAlpha, allBeta}
 	if spec.Convention.HasLevel() {
 		keys = append(keys, spec.LevelKey)
 	}
-	gateNames = append(gateNames, allAlpha, allBeta)
 	for _, f := range m.Features() {
-		keys = append(keys, f.Spec.Key)
-		bools = append(bools, f.Spec.Key)
-		gateNames = append(gateNames, f.Spec.Gate)
+		keys, gateNames = append(keys, f.Spec.Key), append(gateNames, f.Spec.Gate)
 	}
-	keys = append(keys, m.LeftOut()...)
-	gateNames = append(gateNames, m.LeftOut()...) // behind those of features
+	keys, gateNames = append(keys, m.LeftOut()...), append(gateNames, m.LeftOut()...)
 	for _, s := range spec.Settings {
 		keys = append(keys, s.Name)
 	}
-	isBool := "(" + g.boolWords(true) + " + " + g.closedWords(g.boolWords(false)) + ")"
 	level, gatesKey := celString(spec.LevelKey), celString(spec.GatesKey)
 	maximum := slices.Index(levels, spec.MaxLevel)
 	words := levelNames(levels)
 	entries := g.gateEntries()
-	// A lookup in a map takes the same time for any size.
-	keySet, gateSet := e.addVariable("keys", keySetOf(keys)), e.addVariable("gates", keySetOf(gateNames))
 	out := []string{
 		firstText("variables.binary.filter(k, !k.startsWith('_'))", "x + ': '", "nobody reads settings in binaryData: write it into data, as text"),
-		firstText("variables.data.filter(k, !k.startsWith('_') && !(k in "+keySet+"))", "'there is no key ' + x + '; '", "the keys are "+strings.Join(firstTwenty(keys), ", ")),
+		firstText("variables.data.filter(k, !k.startsWith('_') && !("+isAmong(e, "k", "keys", keys)+"))", "'there is no key ' + x + '; '", "the keys are "+strings.Join(firstTwenty(keys), ", ")),
 		level + " in variables.data && !(variables.data[" + level + "].trim().lowerAscii() in " + celStrings(words) + ") ? " + celString(spec.LevelKey+": the levels are stable, beta, alpha") + " : ''",
 		level + " in variables.data && variables.data[" + level + "].trim().lowerAscii() in " + celStrings(words[maximum+1:]) + " ? " + celString(fmt.Sprintf("%s: beyond %s, the maxLevel of component %q", spec.LevelKey, spec.MaxLevel, m.Component())) + " : ''",
-		firstText(celStrings(bools)+".filter(k, k in variables.data && !(variables.data[k].trim() in "+isBool+"))", "x + ': '", "neither true nor false"),
 		gatesKey + " in variables.data && variables.data[" + gatesKey + "].size() > 65536 ? " + celString(spec.GatesKey+": longer than 65536 characters") + " : ''",
 		firstText("("+gatesKey+" in variables.data && variables.data["+gatesKey+"].size() <= 65536 ? variables.data["+gatesKey+"].split(',').map(e, e.trim()) : []).filter(e, e != '' && !e.contains('='))",
 			"x + ': '", "to be written as NAME=true or NAME=false"),
 		firstText(entries+".filter(e, e.endsWith('='))", "x + ': '", "neither true nor false"),
-		firstText(entries+".map(e, e.split('=')[0]).filter(n, !(n in "+gateSet+"))", "'there is no gate ' + x + '; '", "the gates are "+strings.Join(firstTwenty(gateNames), ", ")),
+		firstText(entries+".map(e, e.split('=')[0]).filter(n, !("+isAmong(e, "n", "gates", gateNames)+"))", "'there is no gate ' + x + '; '", "the gates are "+strings.Join(firstTwenty(gateNames), ", ")),
 	}
 	for _, p := range spec.Settings {
 		key := celString(p.Name)
@@ -285,7 +302,7 @@ func (c *compiler) commonProblems(g *gates) []string {
 			out = append(out, key+" in variables.data && !variables.data["+key+"].matches("+celString("^(?:"+p.Pattern+")$")+") ? "+celString(p.Name+": does not match "+brief.Clip(p.Pattern, 80))+" : ''")
 		}
 	}
-	_, named := c.addNameVariables(g)
+	named := g.addNamed()
 	return append(nonEmptyLists(out), fmt.Sprintf("%[1]s.filter(n, %[2]s.indexOf(n) != %[2]s.lastIndexOf(n)).map(n, %[3]s + n + ' stands there twice')", celStrings([]string{allAlpha, allBeta}), named, celString(spec.GatesKey+": ")))
 }
 
@@ -305,7 +322,7 @@ func nonEmptyLists(texts []string) (lists []string) {
 // cannot be set. Features are gone through by name: an expression for each would take the API server too much time to read.
 func (c *compiler) ofFeatures(g *gates, features []*feature.Feature) []string {
 	data, entries, gatesKey := g.paramsData(), g.gateEntries(), c.model.Spec().GatesKey
-	keyOf, named := c.addNameVariables(g)
+	keyOf, named := g.addKeys(features), g.addNamed()
 	var all, plain, inverted, other []string
 	notOn, notOff := map[string]string{}, map[string]string{}
 	for _, f := range features {
@@ -331,6 +348,8 @@ func (c *compiler) ofFeatures(g *gates, features []*feature.Feature) []string {
 	}
 	out := []string{fmt.Sprintf("%[1]s.filter(n, %[2]s.indexOf(n) != %[2]s.lastIndexOf(n)).map(n, %[3]s + n + ' stands there twice')", celStrings(all), named, celString(gatesKey+": "))}
 	yes, no := g.boolWords(true), g.boolWords(false)
+	out = append(out, fmt.Sprintf("%[1]s.filter(n, %[2]s[n] in %[3]s && !(%[3]s[%[2]s[n]].trim() in (%[4]s + %[5]s))).map(n, %[2]s[n] + ': neither true nor false')",
+		celStrings(all), keyOf, data, yes, g.closedWords(no)))
 	in := func(words string) string {
 		return fmt.Sprintf("%[1]s[n] in %[2]s && %[2]s[%[1]s[n]].trim() in %[3]s", keyOf, data, words)
 	}
@@ -385,19 +404,21 @@ func unquotedText(s string) string {
 	return q[1 : len(q)-1]
 }
 
-// addNameVariables are variables: a map of the keys of all features by gate, and the gates that the list of gates sets.
-func (c *compiler) addNameVariables(g *gates) (keyOf, named string) {
-	keyOf = g.addOnce("keyOf", func() string {
-		features := c.model.Features()
+// addKeys adds a map of the keys of some features by gate.
+func (g *gates) addKeys(features []*feature.Feature) string {
+	return g.addOnce("keyOf"+features[0].Spec.Gate, func() string {
 		out := make([]string, len(features))
 		for i, f := range features {
 			out[i] = celString(f.Spec.Gate) + ": " + celString(f.Spec.Key)
 		}
 		return "{" + strings.Join(out, ", ") + "}"
 	})
+}
+
+// addNamed adds the gates that the list of gates sets.
+func (g *gates) addNamed() string {
 	entries := g.gateEntries()
-	named = g.addOnce("named", func() string { return entries + ".filter(e, !e.endsWith('=')).map(e, e.split('=')[0])" })
-	return keyOf, named
+	return g.addOnce("named", func() string { return entries + ".filter(e, !e.endsWith('=')).map(e, e.split('=')[0])" })
 }
 
 // requirementProblems lists expressions of texts that are empty if a feature is not on without what it requires.
@@ -421,15 +442,25 @@ func firstText(list, prefix, text string) string {
 	return "(" + list + ".map(x, " + prefix + " + " + celString(text) + ") + [''])[0]"
 }
 
-// keySetOf writes a map that has the keys.
-func keySetOf(keys []string) string {
-	keys = slices.Clone(keys)
-	slices.Sort(keys)
-	keys = slices.Compact(keys)
-	for i, k := range keys {
-		keys[i] = celString(k) + ": true"
+// isAmong tests whether an expression is one of some names, which variables of up to 2 KB have as the keys of maps: a lookup in a map takes the
+// same time for any size.
+func isAmong(e *emitter, expression, variable string, names []string) string {
+	names = slices.Compact(slices.Sorted(slices.Values(names)))
+	var ways []string
+	for len(names) > 0 {
+		n, size := 0, 0
+		for n < len(names) && (n == 0 || size+len(celString(names[n])) <= mostTable) {
+			size += len(celString(names[n]) + ": true, ")
+			n++
+		}
+		entries := make([]string, n)
+		for i, name := range names[:n] {
+			entries[i] = celString(name) + ": true"
+		}
+		ways = append(ways, expression+" in "+e.addVariable(fmt.Sprint(variable, len(ways)), "{"+strings.Join(entries, ", ")+"}"))
+		names = names[n:]
 	}
-	return "{" + strings.Join(keys, ", ") + "}"
+	return joinOr(ways...)
 }
 
 func firstTwenty(list []string) []string {

@@ -16,14 +16,14 @@ import (
 )
 
 // many is a component with that many features.
-func many(t testing.TB, n int) *feature.Model {
+func many(t testing.TB, n int, suffix string) *feature.Model {
 	t.Helper()
 	c := &v1alpha1.Component{Spec: v1alpha1.ComponentSpec{Release: "v1.0.0", ConfigMap: &v1alpha1.ConfigMapReference{Namespace: "demo", Name: "flags"}}}
 	c.Name = "demo"
 	var list []v1alpha1.Feature
 	for i := range n {
 		list = append(list, v1alpha1.Feature{Spec: v1alpha1.FeatureSpec{
-			Component: "demo", Gate: fmt.Sprintf("SomeFeature%d", i), Stages: []v1alpha1.FeatureStage{{Stage: v1alpha1.Alpha, Release: "v1.0.0"}},
+			Component: "demo", Gate: fmt.Sprintf("SomeFeature%d%s", i, suffix), Stages: []v1alpha1.FeatureStage{{Stage: v1alpha1.Alpha, Release: "v1.0.0"}},
 			Parts: []v1alpha1.Part{{Group: "demo.dev", Resource: "things", Field: fmt.Sprintf("spec.f%d", i)}},
 		}})
 	}
@@ -51,7 +51,8 @@ func judge(t *testing.T, guards []*guard, data map[string]string) (out []string)
 			t.Fatal(err)
 		}
 		run.object, run.request = map[string]any{"data": object, "binaryData": binary}, map[string]any{"operation": "CREATE"}
-		for _, v := range append(slices.Clone(g.vars), variable{"problems", g.allProblems()}) {
+		problems := variable{"problems", g.allProblems()}
+		for _, v := range append(slices.Clone(g.vars), problems) {
 			if _, err := run.runVariable(t.Context(), v); err != nil {
 				t.Fatal(err)
 			}
@@ -75,9 +76,9 @@ func compiled(m *feature.Model) *compiler {
 func TestSettingsOfManyFeatures(t *testing.T) {
 	for _, tt := range []struct {
 		features, policies int
-		reason             string
-	}{{50, 1, ""}, {1200, 2, ""}, {4500, 1, "size exceeds limit"}} {
-		m := many(t, tt.features)
+		suffix, reason     string
+	}{{50, 1, "", ""}, {1200, 2, "", ""}, {4500, 3, "", ""}, {5000, 1, strings.Repeat("X", 40), "actual cost limit exceeded"}} {
+		m := many(t, tt.features, tt.suffix)
 		c := compiled(m)
 		c.addGuardPolicies(t.Context())
 		if got := len(c.set.Validating) - 1; got != tt.policies || (tt.reason == "") != (c.set.SettingsReason == "") || !strings.Contains(c.set.SettingsReason, tt.reason) {

@@ -224,6 +224,9 @@ func (p *pathText) withField(name string) *pathText {
 		return p.withText("/" + strings.NewReplacer("~", "~0", "/", "~1").Replace(name))
 	}
 	text := feature.Path{{Name: name}}.String()
+	if name == fieldStandIn {
+		text = name
+	}
 	if (p.text != "" || p.parts != nil) && text[0] != '[' {
 		text = "." + text
 	}

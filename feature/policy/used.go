@@ -167,11 +167,22 @@ type fieldWays struct {
 
 // addField adds the question about a field, which a function writes for a name.
 func (f *fieldWays) addField(b *branch, way func(name string) string) {
-	if len(b.to.children) > 0 || len(b.to.here) != 1 {
-		f.ways = append(f.ways, way(b.step.Name))
+	if u := b.to.singleUnit(); u != nil {
+		f.ends.addWay(u, b.step.Name, way)
 		return
 	}
-	f.ends.addWay(b.to.here[0], b.step.Name, way)
+	f.ways = append(f.ways, way(b.step.Name))
+}
+
+// singleUnit is the unit of a tree that has one; nil for others.
+func (n *tree) singleUnit() *unit {
+	switch {
+	case len(n.here) == 1 && len(n.children) == 0:
+		return n.here[0]
+	case len(n.here) == 0 && len(n.children) == 1:
+		return n.children[0].to.singleUnit()
+	}
+	return nil
 }
 
 // manyKeys is up to how many keys of a value are looked up among the gated fields: of more the variables find out.

@@ -92,7 +92,7 @@ func (d *draft) addVerdict() (valid, told string) {
 	for _, f := range d.families {
 		text := f.texts(d.pairs)
 		size += len(text)
-		tests, lists = append(tests, variableRef(f.name)+".size() == 0"), append(lists, variable{"say" + f.name, text})
+		tests, lists = append(tests, f.test), append(lists, variable{"say" + f.name, text})
 	}
 	var all []string
 	for i, list := range lists {

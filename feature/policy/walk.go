@@ -180,6 +180,19 @@ type walker struct {
 	pointer bool   // places are written as JSON pointers
 	sorted  bool   // the text has the places of maps in a fixed order, which the keys of a map do not have
 	limit   int    // how many items are gone through
+	// values are, if they are set, the value at the first loop of the path, new and stored, in an expression that goes through several paths.
+	values *[2]string
+}
+
+// valueAt is the value that the first steps of the path lead to, in the new object or in the stored one.
+func (w *walker) valueAt(old bool, steps int) string {
+	switch {
+	case w.values == nil:
+		return w.emitter.valueAt(old, w.target.Path[:steps])
+	case old:
+		return w.values[1]
+	}
+	return w.values[0]
 }
 
 // found is a value that is there if the conditions hold.
@@ -202,8 +215,17 @@ func (f *found) bodyOr(body, none string) string {
 // empty if there is none; or a list of JSON pointers.
 func (w *walker) usePlaces() string {
 	if w.index {
-		w.stored = w.emitter.storedIndex(w)
+		w.stored = w.addStoredIndex()
 	}
+	none := "''"
+	if w.pointer {
+		none = "[]"
+	}
+	return w.withinCostLimit(w.joinedUses(), none)
+}
+
+// joinedUses joins the places of uses, whatever it costs.
+func (w *walker) joinedUses() string {
 	f := w.findUses()
 	body, none := f.body, "''"
 	switch {
@@ -218,7 +240,7 @@ func (w *walker) usePlaces() string {
 		}
 		body = w.joinedPlaces(body)
 	}
-	return w.withinCostLimit(f.bodyOr(body, none), none)
+	return f.bodyOr(body, none)
 }
 
 // mostSorted is the number of places that are sorted. What sorting costs grows with the square of the number, but so few cost less than
@@ -242,13 +264,13 @@ func (w *walker) findUses() found {
 		start = max(0, start-manySteps)
 	}
 	if !w.index && !w.apart {
-		old = w.emitter.valueAt(true, t.Path[:start])
+		old = w.valueAt(true, start)
 	}
 	path := &pathText{pointer: w.pointer}
 	for _, s := range t.Path[:start] {
 		path = path.withField(s.Name)
 	}
-	return w.walkStep(w.emitter.valueAt(false, t.Path[:start]), start, path, old, nil, nil)
+	return w.walkStep(w.valueAt(false, start), start, path, old, nil, nil)
 }
 
 // If the search of the stored object has more than longSearch bytes, it is a variable of its own.
@@ -497,18 +519,27 @@ func placeText(place []string) string {
 	return b.String() + place[len(place)-1]
 }
 
-// storedIndex writes the variables of an index of the stored uses of a target, and returns the index: a map, because a
+// addStoredIndex adds the variables of an index of the stored uses of a target, and returns the index: a map, because a
 // list would be gone through for each use. An identity that is there twice, in an object that breaks the schema, is an
 // error when the map is made; [walker.allStoredTest] answers then.
-func (e *emitter) storedIndex(w *walker) string {
-	t := w.target
-	f := w.collectStored(e.valueAt(true, t.Path[:w.loop]), w.loop, nil)
-	list := e.addVariable("s"+w.id, f.bodyOr(f.body, "[]"))
+func (w *walker) addStoredIndex() string {
+	list := w.emitter.addVariable("s"+w.id, w.identitiesOf(true))
+	return w.emitter.addVariable("m"+w.id, w.storedIndex(list))
+}
+
+// identitiesOf lists the identities of the uses in the stored object, or in the new one.
+func (w *walker) identitiesOf(old bool) string {
+	f := w.collectStored(w.valueAt(old, w.loop), w.loop, nil)
+	return f.bodyOr(f.body, "[]")
+}
+
+// storedIndex is the index of the stored uses, whose identities are in a list.
+func (w *walker) storedIndex(list string) string {
 	if v, x, keep, body, ok := w.singleListIndex(); ok {
-		index := found{conditions: []string{e.canIterate(v, feature.Items)}}
-		return e.addVariable("m"+w.id, index.bodyOr(e.indexItems(v, x, keep+", {"+body+": true}"), "{}"))
+		index := found{conditions: []string{w.emitter.canIterate(v, feature.Items)}}
+		return index.bodyOr(w.emitter.indexItems(v, x, keep+", {"+body+": true}"), "{}")
 	}
-	return e.addVariable("m"+w.id, e.indexItems(list, "x", "{x: true}"))
+	return w.emitter.indexItems(list, "x", "{x: true}")
 }
 
 // indexItems makes a map of the items of a list.
@@ -525,7 +556,7 @@ func (w *walker) singleListIndex() (v, x, keep, body string, ok bool) {
 	if t.Path[w.loop].Kind != feature.Items || w.countLoops() > 1 || w.open < len(t.Path) {
 		return "", "", "", "", false
 	}
-	v = w.emitter.valueAt(true, t.Path[:w.loop])
+	v = w.valueAt(true, w.loop)
 	x = fmt.Sprintf("x%d", w.loop)
 	inner := w.collectStored(x, w.loop+1, w.withIdentity(nil, w.loop, x))
 	return v, x, joinAnd(inner.conditions...), inner.body, true
@@ -552,10 +583,11 @@ func (w *walker) allStoredTest() string {
 	if !w.index {
 		return ""
 	}
-	t := w.target
-	f := w.collectStored(w.emitter.valueAt(false, t.Path[:w.loop]), w.loop, nil)
-	list := w.emitter.addVariable("c"+w.id, f.bodyOr(f.body, "[]"))
-	stored := variableRef("s" + w.id)
+	return allAmong(w.emitter.addVariable("c"+w.id, w.identitiesOf(false)), variableRef("s"+w.id))
+}
+
+// allAmong reports whether all items of a list are in another one, if both are short.
+func allAmong(list, stored string) string {
 	return fmt.Sprintf("%[1]s.size() <= %[3]d && %[1]s.size() * %[2]s.size() <= %[4]d && %[1]s.all(x, x in %[2]s)", list, stored, mostCompared, mostComparisons)
 }
 

@@ -9,6 +9,7 @@ package featuregen
 import (
 	"encoding/json"
 	"fmt"
+	"maps"
 	"math/rand/v2"
 	"slices"
 	"strings"
@@ -30,7 +31,36 @@ type generator struct {
 	*rand.Rand
 	// parts can be gated. They are found while the schema is drawn.
 	parts []v1alpha1.Part
+	// twins are parts of fields with one schema, which policies may judge by one expression.
+	twins [][]v1alpha1.Part
 }
+
+// addTwins gives spec two more fields with the schema of one that it has, of a list or a map if there is one.
+func (g *generator) addTwins(spec *apiextensionsv1.JSONSchemaProps) {
+	names := slices.Sorted(maps.Keys(spec.Properties))
+	of := pickOne(g.Rand, names...)
+	for _, name := range names {
+		if p := spec.Properties[name]; p.Items != nil || p.AdditionalProperties != nil {
+			of = name
+		}
+	}
+	prefix := joinPath("spec", of)
+	for _, part := range g.parts {
+		if rest, ok := strings.CutPrefix(part.Field, prefix); ok && (rest == "" || strings.ContainsAny(rest[:1], ".[")) {
+			twins := []v1alpha1.Part{part}
+			for _, name := range twinNames {
+				part.Field = joinPath("spec", name) + rest
+				twins = append(twins, part)
+			}
+			g.twins = append(g.twins, twins)
+		}
+	}
+	for _, name := range twinNames {
+		spec.Properties[name] = spec.Properties[of]
+	}
+}
+
+var twinNames = []string{"twinA", "twinB"}
 
 func pickOne[T any](r *rand.Rand, values ...T) T { return values[r.IntN(len(values))] }
 

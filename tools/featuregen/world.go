@@ -32,6 +32,7 @@ type World struct {
 func New(r *rand.Rand) (*World, error) {
 	g := &generator{Rand: r}
 	spec := g.drawObject("spec", 3, nil)
+	g.addTwins(&spec)
 	w := &World{spec: spec, CRD: newCRD(Kind, Resource, spec), Second: newCRD("Gadget", SecondResource, apiextensionsv1.JSONSchemaProps{
 		Type: "object", Properties: map[string]apiextensionsv1.JSONSchemaProps{"a": {Type: "string"}, "b": {Type: "string"}},
 	})}
@@ -47,7 +48,20 @@ func New(r *rand.Rand) (*World, error) {
 	w.wholeVersion(g)
 	w.acrossResources(g)
 	w.defineModel()
+	if g.IntN(2) == 0 {
+		w.requireDefined()
+	}
 	return w, nil
+}
+
+// requireDefined leaves out what features require of others that are not in the model, with which no process starts.
+func (w *World) requireDefined() {
+	unknown := func(gate string) bool { return w.Model.Feature(gate) == nil }
+	for i := range w.Features {
+		s := &w.Features[i].Spec
+		s.Requires, s.ImpliedBy = slices.DeleteFunc(s.Requires, unknown), slices.DeleteFunc(s.ImpliedBy, unknown)
+	}
+	w.defineModel()
 }
 
 func (w *World) drawComponent(g *generator) {
@@ -78,30 +92,9 @@ func (w *World) drawComponent(g *generator) {
 const mostFeatures = 20
 
 func (w *World) drawFeatures(g *generator) {
-	yes, no := true, false
 	g.Shuffle(len(g.parts), func(i, j int) { g.parts[i], g.parts[j] = g.parts[j], g.parts[i] })
 	for i := range min(mostFeatures, len(g.parts)) {
-		alpha, beta := v1alpha1.FeatureStage{Stage: v1alpha1.Alpha, Release: "v1.0.0"}, v1alpha1.FeatureStage{Stage: v1alpha1.Beta, Release: "v1.1.0"}
-		deprecated := v1alpha1.FeatureStage{Stage: v1alpha1.Deprecated, Release: "v1.3.0"}
-		on, off := beta, deprecated
-		on.Default, off.Default = &yes, &no
-		s := v1alpha1.FeatureSpec{
-			Component: "gen", Gate: fmt.Sprintf("Gate%c", 'A'+i), Parts: []v1alpha1.Part{g.parts[i]},
-			Stages: pickOne(g.Rand, []v1alpha1.FeatureStage{alpha}, []v1alpha1.FeatureStage{alpha}, []v1alpha1.FeatureStage{alpha, beta}, []v1alpha1.FeatureStage{alpha, on},
-				[]v1alpha1.FeatureStage{alpha, on, deprecated}, []v1alpha1.FeatureStage{alpha, beta, deprecated}, []v1alpha1.FeatureStage{alpha, on, off},
-				[]v1alpha1.FeatureStage{alpha, {Stage: v1alpha1.Removed, Release: "v1.2.0"}}),
-			WhenDisabled:   pickOne(g.Rand, v1alpha1.Reject, v1alpha1.Reject, v1alpha1.Drop, v1alpha1.Drop, v1alpha1.Warn),
-			Ratchet:        pickOne(g.Rand, v1alpha1.InUse, v1alpha1.InUse, v1alpha1.InObject, v1alpha1.Unchanged, v1alpha1.Unchanged),
-			Inverted:       g.IntN(6) == 0,
-			ImpliedByLevel: g.IntN(6) == 0,
-			FollowsLevel:   pickOne(g.Rand, &yes, nil, &no),
-		}
-		if !w.Component.Spec.Convention.HasLevel() {
-			s.ImpliedByLevel, s.FollowsLevel = false, nil
-		}
-		if s.WhenDisabled != v1alpha1.Drop {
-			s.Parts[0].ResetTo = nil
-		}
+		s := w.drawFeature(g, fmt.Sprintf("Gate%c", 'A'+i), g.parts[i])
 		if i > 0 && g.IntN(5) == 0 {
 			s.Requires = []string{fmt.Sprintf("Gate%c", 'A'+g.IntN(i))}
 		}
@@ -110,6 +103,43 @@ func (w *World) drawFeatures(g *generator) {
 		}
 		w.addFeature(s)
 	}
+	// Features that differ in names only.
+	g.Shuffle(len(g.twins), func(i, j int) { g.twins[i], g.twins[j] = g.twins[j], g.twins[i] })
+	for n, twins := range g.twins[:min(2, len(g.twins))] {
+		s := w.drawFeature(g, "", twins[0])
+		for i, part := range twins {
+			s.Gate, s.Parts = fmt.Sprintf("Twin%d%c", n, 'A'+i), []v1alpha1.Part{part}
+			s.Parts[0].ResetTo = nil
+			w.addFeature(s)
+		}
+	}
+}
+
+// drawFeature draws a feature of one part, which needs no other feature.
+func (w *World) drawFeature(g *generator, gate string, part v1alpha1.Part) v1alpha1.FeatureSpec {
+	yes, no := true, false
+	alpha, beta := v1alpha1.FeatureStage{Stage: v1alpha1.Alpha, Release: "v1.0.0"}, v1alpha1.FeatureStage{Stage: v1alpha1.Beta, Release: "v1.1.0"}
+	deprecated := v1alpha1.FeatureStage{Stage: v1alpha1.Deprecated, Release: "v1.3.0"}
+	on, off := beta, deprecated
+	on.Default, off.Default = &yes, &no
+	s := v1alpha1.FeatureSpec{
+		Component: "gen", Gate: gate, Parts: []v1alpha1.Part{part},
+		Stages: pickOne(g.Rand, []v1alpha1.FeatureStage{alpha}, []v1alpha1.FeatureStage{alpha}, []v1alpha1.FeatureStage{alpha, beta}, []v1alpha1.FeatureStage{alpha, on},
+			[]v1alpha1.FeatureStage{alpha, on, deprecated}, []v1alpha1.FeatureStage{alpha, beta, deprecated}, []v1alpha1.FeatureStage{alpha, on, off},
+			[]v1alpha1.FeatureStage{alpha, {Stage: v1alpha1.Removed, Release: "v1.2.0"}}),
+		WhenDisabled:   pickOne(g.Rand, v1alpha1.Reject, v1alpha1.Reject, v1alpha1.Drop, v1alpha1.Drop, v1alpha1.Warn),
+		Ratchet:        pickOne(g.Rand, v1alpha1.InUse, v1alpha1.InUse, v1alpha1.InObject, v1alpha1.Unchanged, v1alpha1.Unchanged),
+		Inverted:       g.IntN(6) == 0,
+		ImpliedByLevel: g.IntN(6) == 0,
+		FollowsLevel:   pickOne(g.Rand, &yes, nil, &no),
+	}
+	if !w.Component.Spec.Convention.HasLevel() {
+		s.ImpliedByLevel, s.FollowsLevel = false, nil
+	}
+	if s.WhenDisabled != v1alpha1.Drop {
+		s.Parts[0].ResetTo = nil
+	}
+	return s
 }
 
 // wholeVersion adds a feature that gates a version, to two worlds of three.
@@ -223,10 +253,11 @@ func (w *World) Settings(r *rand.Rand) map[string]string {
 	}
 	var entries []string
 	for _, f := range w.Features {
-		if r.IntN(5) == 0 {
+		byKey := r.IntN(5) == 0
+		if byKey {
 			out[feature.Kebab(f.Spec.Gate)] = word()
 		}
-		if r.IntN(5) == 0 {
+		if r.IntN(5) == 0 && (!good || !byKey) { // good settings do not contradict themselves
 			entries = append(entries, f.Spec.Gate+pickOne(r, "=", " = ", map[bool]string{true: "=", false: ""}[good])+word())
 		}
 	}

@@ -41,11 +41,11 @@ var policyFaults = []fault{
 		broken: "an expression costs the same with any objects",
 	},
 	{
-		in: "feature/policy.(*compiler).draftGroup", without: "!u.shape.apart",
+		in: "feature/policy.(*draft).formsOf", find: "u.shape.apart || ", put: "",
 		broken: "the ratchet InObject has no effect on fields that share an expression",
 	},
 	{
-		in: "feature/policy.(*compiler).draftGroup", find: "alike.well == d.wellOf(gs, u, none, true)", put: "true",
+		in: "feature/policy.(*draft).formsOf", find: "d.openTest(gs, u, false) != d.openTest(gs, u, true)", put: "false",
 		broken: "a policy refuses users who have the right to use a feature, if its fields share an expression",
 	},
 	{in: "feature/policy.fitsWith", find: "twice <= maxPolicyCost", put: "twice <= 10*maxPolicyCost", broken: "features share a policy that exceeds the API server's cost limit"},
@@ -56,5 +56,25 @@ var policyFaults = []fault{
 	{
 		in: "feature/policy.(*walker).withinCostLimit", find: `may + " ? " + otherwise`, put: `"false ? " + otherwise`,
 		broken: "an object with too many items may use a closed part",
+	},
+	{
+		in: "feature/policy.(*family).addVariables", find: `" && e[2] == e[1]))"`, put: `" && false))"`,
+		broken: "lists that share an expression are searched where nothing changed, so an object with long ones can no longer be written",
+	},
+	{
+		in: "feature/policy.(*draft).listFormOf", find: "if w.index {", put: "if false {",
+		broken: "items of a list that shares an expression are not compared with the stored ones",
+	},
+	{
+		in: "feature/policy.(*draft).listFormOf", find: `outer: fmt.Sprintf("(%s ? e[1].size() : 0)", isIterable("e[1]", t.Path[loop].Kind))`, put: `outer: d.countItems(t.Path, "e[1]", loop)`,
+		broken: "to count the items of many long lists costs more than the API server allows",
+	},
+	{
+		in: "feature/policy.(*family).promiseTogether", find: "min(sum, max(longest, items))", put: "sum",
+		broken: "lists share no expression, because all of them would have to be long at once",
+	},
+	{
+		in: "feature/policy.isAmong", find: "mostTable", put: "10 * mostTable",
+		broken: "the names of 200 gates are one variable, which takes the API server time with the square of its length",
 	},
 }

@@ -3,12 +3,17 @@ package simulate_test
 import (
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"strings"
 	"testing"
 
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+
+	"sluice.dev/api/v1alpha1"
 	"sluice.dev/feature"
 	"sluice.dev/feature/policy"
 	"sluice.dev/feature/policy/simulate"
+	"sluice.dev/schema"
 	"sluice.dev/tools/draws"
 )
 
@@ -87,5 +92,125 @@ func TestFieldsThatAreAlikeAreJudgedAsTheEvaluatorDoes(t *testing.T) {
 	}
 	if allowed < 50 || refused < 50 {
 		t.Errorf("%d are allowed and %d refused", allowed, refused)
+	}
+}
+
+// listsModel has features of fields in lists or maps of their own, all with the same schema.
+func listsModel(t *testing.T, n int, kind string) *feature.Model {
+	t.Helper()
+	text := apiextensionsv1.JSONSchemaProps{Type: "string"}
+	item := apiextensionsv1.JSONSchemaProps{Type: "object", Properties: map[string]apiextensionsv1.JSONSchemaProps{"name": text, "fast": text}, Required: []string{"name"}}
+	listOf := func(items apiextensionsv1.JSONSchemaProps) apiextensionsv1.JSONSchemaProps {
+		return apiextensionsv1.JSONSchemaProps{Type: "array", Items: &apiextensionsv1.JSONSchemaPropsOrArray{Schema: &items}}
+	}
+	field, path := listOf(item), "[*].fast"
+	switch kind {
+	case "keyed":
+		field.XListType, field.XListMapKeys = new("map"), []string{"name"}
+	case "map":
+		field = apiextensionsv1.JSONSchemaProps{Type: "object", AdditionalProperties: &apiextensionsv1.JSONSchemaPropsOrBool{Allows: true, Schema: &item}}
+	case "nested":
+		item.Properties = map[string]apiextensionsv1.JSONSchemaProps{"name": text, "steps": listOf(item)}
+		field, path = listOf(item), "[*].steps[*].fast"
+	}
+	spec := apiextensionsv1.JSONSchemaProps{Type: "object", Properties: map[string]apiextensionsv1.JSONSchemaProps{}}
+	var list []v1alpha1.Feature
+	for i := range n {
+		name := fmt.Sprint("list", i)
+		spec.Properties[name] = field
+		list = append(list, v1alpha1.Feature{Spec: v1alpha1.FeatureSpec{
+			Component: "demo", Gate: fmt.Sprint("Gate", i), Parts: []v1alpha1.Part{{Group: "demo.dev", Resource: "pipelines", Field: "spec." + name + path}},
+			Stages: []v1alpha1.FeatureStage{{Stage: v1alpha1.Alpha, Release: "v1.0.0"}},
+		}})
+	}
+	root, err := schema.New(&apiextensionsv1.JSONSchemaProps{Type: "object", Properties: map[string]apiextensionsv1.JSONSchemaProps{"spec": spec}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := &v1alpha1.Component{Spec: v1alpha1.ComponentSpec{Release: "v1.5.0", ConfigMap: &v1alpha1.ConfigMapReference{Namespace: "demo", Name: "flags"}}}
+	c.Name = "demo"
+	m, findings := feature.Define(c, list, feature.Options{Resources: []feature.Resource{{Group: "demo.dev", Resource: "pipelines", Versions: []feature.Version{{Name: "v1", Schema: root}}}}})
+	if err := findings.Err(); err != nil {
+		t.Fatal(err)
+	}
+	return m
+}
+
+// TestListsThatAreAlikeShareExpressions: a policy of 50 lists has few variables, and all gates of a resource are in one policy.
+func TestListsThatAreAlikeShareExpressions(t *testing.T) {
+	t.Parallel()
+	for _, kind := range []string{"plain", "keyed", "map", "nested"} {
+		set, err := policy.Compile(t.Context(), listsModel(t, 50, kind), policy.Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		size, variables, policies := 0, 0, 0
+		for i := range set.Validating {
+			p := &set.Validating[i]
+			if p.Annotations[policy.GatesAnnotation] == "" {
+				continue
+			}
+			policies++
+			for _, c := range p.Spec.MatchConditions {
+				size += len(c.Expression)
+			}
+			for _, v := range p.Spec.Variables {
+				variables, size = variables+1, size+len(v.Expression)
+				if len(v.Expression) > 2048 {
+					t.Errorf("%s: %s has %d bytes", kind, v.Name, len(v.Expression))
+				}
+			}
+		}
+		if policies != 1 || variables > 20 || size > 20_000 {
+			t.Errorf("%s: %d policies with %d variables and %d bytes", kind, policies, variables, size)
+		}
+	}
+}
+
+// TestItemsOfAllListsCountTogether: lists that share an expression also share the number of items that it goes through.
+func TestItemsOfAllListsCountTogether(t *testing.T) {
+	t.Parallel()
+	for _, kind := range []string{"plain", "keyed", "map", "nested"} {
+		t.Run(kind, func(t *testing.T) {
+			t.Parallel()
+			_, s := compile(t, listsModel(t, 12, kind), policy.Options{})
+			build := func(x string, items ...int) map[string]any {
+				spec := map[string]any{"x": x}
+				for i, n := range items {
+					entries, list := map[string]any{}, make([]any, n)
+					for j := range list {
+						item := map[string]any{"name": fmt.Sprint("an-item-with-a-name-", j), "fast": "yes"}
+						if kind == "nested" {
+							item = map[string]any{"name": "x", "steps": []any{item}}
+						}
+						list[j], entries[fmt.Sprint("an-entry-with-a-name-", j)] = item, item
+					}
+					if spec[fmt.Sprint("list", i)] = any(list); kind == "map" {
+						spec[fmt.Sprint("list", i)] = entries
+					}
+				}
+				return map[string]any{"metadata": map[string]any{"name": "x", "namespace": "y"}, "spec": spec}
+			}
+			many := slices.Repeat([]int{3_000}, 12) // a request has 3 MiB at most
+			for _, c := range []struct {
+				name        string
+				old, object map[string]any
+				said        string // empty: it is allowed
+			}{
+				{"one item", nil, build("y", 0, 1), "spec.list1"},
+				{"5,000 items", nil, build("y", 1, 0, 5000), "spec.list2"},
+				{"more than are gone through", nil, build("y", many...), "too many to tell which"},
+				{"all unchanged", build("y", many...), build("z", many...), ""},
+				{"5,000 stored", build("y", 2500, 2500), build("y", 2500, 2500, 0), ""},
+			} {
+				res := run(t, s, &simulate.Request{Settings: map[string]string{}, Old: c.old, Object: c.object})
+				switch {
+				case res.Allowed() != (c.said == ""):
+					t.Errorf("%s: %+v", c.name, res.Refused)
+				case !res.Allowed() && (res.Refused[0].Failed || !strings.Contains(res.Refused[0].Message, c.said)):
+					t.Errorf("%s: %+v", c.name, res.Refused)
+				}
+			}
+		})
 	}
 }

@@ -2,6 +2,7 @@ package simulate_test
 
 import (
 	"fmt"
+	"maps"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
@@ -111,10 +112,45 @@ type crowd struct {
 
 func (c *crowd) object(targets []*feature.Target) map[string]any {
 	root := map[string]any{"metadata": map[string]any{"name": "x", "namespace": "y"}}
+	many := c.split(targets)
 	for _, t := range targets {
-		c.put(root, t, t.Path, c.items)
+		c.put(root, t, t.Path, many[listOf(t)])
 	}
 	return root
+}
+
+// listOf is the path to the first list or map on the way to a target.
+func listOf(t *feature.Target) string {
+	at := slices.IndexFunc(t.Path, func(s feature.Step) bool { return s.Kind != feature.Field })
+	return t.Path[:max(at, 0)].String()
+}
+
+// split says how many items each list has: those that may share an expression, because their paths are equally long, have all items
+// together. One has nearly all, or they have as many each.
+func (c *crowd) split(targets []*feature.Target) map[string]int {
+	lists := map[int][]string{}
+	for _, t := range targets {
+		steps, list := strings.Count(listOf(t), "."), listOf(t)
+		if !slices.Contains(lists[steps], list) {
+			lists[steps] = append(lists[steps], list)
+		}
+	}
+	many := map[string]int{}
+	for _, steps := range slices.Sorted(maps.Keys(lists)) {
+		some := lists[steps]
+		long := c.IntN(2 * len(some)) // none, in half of the cases
+		for i, list := range some {
+			switch {
+			case long >= len(some):
+				many[list] = c.items / len(some)
+			case i == long:
+				many[list] = c.items - len(some) + 1
+			default:
+				many[list] = 1
+			}
+		}
+	}
+	return many
 }
 
 // put goes on from an object, which gets what the path leads to; many is how many items the next list or map has.

@@ -159,7 +159,7 @@ func TestVariablesAreShort(t *testing.T) {
 	t.Parallel()
 	for _, n := range []int{5, 50, 200} {
 		for _, when := range []v1alpha1.WhenDisabled{v1alpha1.Reject, v1alpha1.Drop} {
-			set, err := policy.Compile(t.Context(), speedModel(t, n, when), policy.Options{Unguarded: true})
+			set, err := policy.Compile(t.Context(), speedModel(t, n, when), policy.Options{})
 			if err != nil {
 				t.Fatal(err)
 			}
