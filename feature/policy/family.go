@@ -126,7 +126,7 @@ func (d *draft) formsOf(c *compiler, gs *gates, i int) map[string]*sharedForm {
 	for at := from; at < to; at++ {
 		scratch := &draft{emitter: d.newScratch(), group: d.group, limits: d.limits}
 		if form := scratch.formOf(c, gs, i, at); form != nil {
-			out[fmt.Sprint(scratch.vars, form.key())] = form
+			out[hashOf(fmt.Sprint(scratch.vars, form.key()))] = form
 		}
 	}
 	return out

@@ -116,7 +116,7 @@ func (n *tree) closedUse(e *emitter, p place, depth int, closed map[string]strin
 		shared := &sharedWays{}
 		for _, name := range names {
 			one := &tree{children: []*branch{{step: b.step, to: *b.to.onlyGate(name)}}}
-			if u := one.singleUnit(); u != nil && u.target.Path[len(u.target.Path)-1].Kind == feature.Field {
+			if u, _ := one.singleUnit(); u != nil && u.target.Path[len(u.target.Path)-1].Kind == feature.Field {
 				shared.addWay(u, u.target.Path[len(u.target.Path)-1].Name, func(field string) string {
 					one := &tree{}
 					one.addUnit(u.withField(len(u.target.Path)-1, field), depth)

@@ -129,8 +129,8 @@ type sharedWays struct {
 }
 
 type sharedWay struct {
-	way    string // with stand-ins
-	first  string // the expression for the first names
+	way    string        // with stand-ins
+	first  func() string // the expression for the first names
 	fields []string
 	table  *nameTable
 }
@@ -138,13 +138,13 @@ type sharedWay struct {
 // addWay adds the expression for a part of a feature, which a function writes for the name of its field.
 func (s *sharedWays) addWay(u *unit, field string, way func(field string) string) {
 	names, ok := namesOf(u.feature, field)
-	kind, first := way(field), way(field)
+	kind := "" // for no other
 	if ok {
 		kind = names.withStandIns(way(fieldStandIn))
 	}
-	i := slices.IndexFunc(s.kinds, func(k *sharedWay) bool { return k.way == kind })
+	i := slices.IndexFunc(s.kinds, func(k *sharedWay) bool { return ok && k.way == kind })
 	if i < 0 {
-		i, s.kinds = len(s.kinds), append(s.kinds, &sharedWay{kind, first, nil, newNameTable(fieldStandIn, kind)})
+		i, s.kinds = len(s.kinds), append(s.kinds, &sharedWay{kind, func() string { return way(field) }, nil, newNameTable(fieldStandIn, kind)})
 	}
 	k := s.kinds[i]
 	k.fields = append(k.fields, field)
@@ -154,35 +154,60 @@ func (s *sharedWays) addWay(u *unit, field string, way func(field string) string
 // anyOf asks whether the expression holds for any of the names.
 func (k *sharedWay) anyOf(row string) string {
 	if len(k.fields) == 1 {
-		return k.first
+		return k.first()
 	}
 	return k.table.literal() + ".exists(" + row + ", " + fillIn(k.way, k.table.cells(row)) + ")"
 }
 
 // fieldWays are expressions about fields of a value.
 type fieldWays struct {
-	ways []string // about what is within fields
-	ends sharedWays
+	ways    []string // about what is within fields
+	singles []singleField
+	ends    sharedWays
+}
+
+// singleField is a field within which one unit is.
+type singleField struct {
+	unit       *unit
+	name, rest string // the name, and the path behind it
+	way        func(name string) string
 }
 
 // addField adds the question about a field, which a function writes for a name.
 func (f *fieldWays) addField(b *branch, way func(name string) string) {
-	if u := b.to.singleUnit(); u != nil {
-		f.ends.addWay(u, b.step.Name, way)
+	if u, rest := b.to.singleUnit(); u != nil {
+		f.singles = append(f.singles, singleField{u, b.step.Name, rest.String(), way})
 		return
 	}
 	f.ways = append(f.ways, way(b.step.Name))
 }
 
-// singleUnit is the unit of a tree that has one; nil for others.
-func (n *tree) singleUnit() *unit {
+// addSingles adds the questions about fields with one unit. Where only one has some path within, nothing is shared, and the question is written once:
+// to write it with stand-ins on each level would take time exponential in their number.
+func (f *fieldWays) addSingles() {
+	count := map[string]int{}
+	for _, s := range f.singles {
+		count[s.rest]++
+	}
+	for _, s := range f.singles {
+		if count[s.rest] == 1 {
+			f.ways = append(f.ways, s.way(s.name))
+			continue
+		}
+		f.ends.addWay(s.unit, s.name, s.way)
+	}
+}
+
+// singleUnit is the unit of a tree that has one, and the path to it; nil for others.
+func (n *tree) singleUnit() (*unit, feature.Path) {
 	switch {
 	case len(n.here) == 1 && len(n.children) == 0:
-		return n.here[0]
+		return n.here[0], nil
 	case len(n.here) == 0 && len(n.children) == 1:
-		return n.children[0].to.singleUnit()
+		u, path := n.children[0].to.singleUnit()
+		return u, slices.Insert(path, 0, n.children[0].step)
 	}
-	return nil
+	return nil, nil
 }
 
 // manyKeys is up to how many keys of a value are looked up among the gated fields: of more the variables find out.
@@ -191,6 +216,7 @@ const manyKeys = 1000
 // fieldTests asks whether anything holds for a field of a value; nil if nothing is asked. Most objects have few keys, and none of them is
 // gated, so the keys are looked up first.
 func (f *fieldWays) fieldTests(v string, depth int) []string {
+	f.addSingles()
 	ways := f.ways
 	for _, kind := range f.ends.kinds {
 		k := fmt.Sprintf("k%d", depth)
@@ -199,7 +225,7 @@ func (f *fieldWays) fieldTests(v string, depth int) []string {
 		}
 		switch {
 		case len(kind.fields) == 1:
-			ways = append(ways, kind.first)
+			ways = append(ways, kind.first())
 		case len(kind.table.columns) == 1:
 			ways = append(ways, some(fillIn(kind.way, kind.table.cells(k))))
 		default:
