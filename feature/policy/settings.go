@@ -24,6 +24,8 @@ const (
 	maxGuards = 3
 	// maxGuardSize is how long the expressions of one may be in all, in bytes.
 	maxGuardSize = 400 << 10
+	// longestList is how many characters of a list of gates are read.
+	longestList = 65_536
 	// questionCost is what one question about a feature costs for each entry that there may be in the list of gates, at most.
 	questionCost = 12
 )
@@ -45,15 +47,17 @@ func (c *compiler) newGuard(ctx context.Context) (*guard, error) {
 		return nil, err
 	}
 	data := map[string]any{}
-	var list []string
+	list := ""
 	for _, f := range c.model.Features() {
 		data[f.Spec.Key] = "true"
-		list = append(list, f.Spec.Gate+"=true")
+		if entry := f.Spec.Gate + "=true,"; len(list)+len(entry) <= longestList { // a longer one costs nothing, because it is not read
+			list += entry
+		}
 	}
 	for _, p := range c.model.Spec().Settings {
 		data[p.Name] = strings.Repeat("x", sampleText)
 	}
-	data[c.model.Spec().LevelKey], data[c.model.Spec().GatesKey] = "stable", strings.Join(list, ",")
+	data[c.model.Spec().LevelKey], data[c.model.Spec().GatesKey] = "stable", strings.TrimSuffix(list, ",")
 	before := maps.Clone(data)
 	before[c.model.Spec().LevelKey] = "alpha"
 	run.object, run.old = map[string]any{"data": data}, map[string]any{"data": before}

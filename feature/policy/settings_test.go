@@ -77,7 +77,7 @@ func TestSettingsOfManyFeatures(t *testing.T) {
 	for _, tt := range []struct {
 		features, policies int
 		suffix, reason     string
-	}{{50, 1, "", ""}, {1200, 2, "", ""}, {4500, 3, "", ""}, {5000, 1, strings.Repeat("X", 40), "actual cost limit exceeded"}} {
+	}{{50, 1, "", ""}, {1200, 2, "", ""}, {4500, 1, "", "more than 3 policies"}, {5000, 1, strings.Repeat("X", 40), "actual cost limit exceeded"}} {
 		m := many(t, tt.features, tt.suffix)
 		c := compiled(m)
 		c.addGuardPolicies(t.Context())

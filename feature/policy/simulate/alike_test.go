@@ -191,6 +191,7 @@ func TestItemsOfAllListsCountTogether(t *testing.T) {
 				}
 				return map[string]any{"metadata": map[string]any{"name": "x", "namespace": "y"}, "spec": spec}
 			}
+			const tooMany = "too many to tell which"
 			many := slices.Repeat([]int{3_000}, 12) // a request has 3 MiB at most
 			for _, c := range []struct {
 				name        string
@@ -199,15 +200,16 @@ func TestItemsOfAllListsCountTogether(t *testing.T) {
 			}{
 				{"one item", nil, build("y", 0, 1), "spec.list1"},
 				{"5,000 items", nil, build("y", 1, 0, 5000), "spec.list2"},
-				{"more than are gone through", nil, build("y", many...), "too many to tell which"},
+				{"more than are gone through", nil, build("y", many...), tooMany},
 				{"all unchanged", build("y", many...), build("z", many...), ""},
+				{"one beside many that are unchanged", build("y", many[1:]...), build("y", append(many[1:], 1)...), "spec.list11"},
 				{"5,000 stored", build("y", 2500, 2500), build("y", 2500, 2500, 0), ""},
 			} {
 				res := run(t, s, &simulate.Request{Settings: map[string]string{}, Old: c.old, Object: c.object})
 				switch {
 				case res.Allowed() != (c.said == ""):
 					t.Errorf("%s: %+v", c.name, res.Refused)
-				case !res.Allowed() && (res.Refused[0].Failed || !strings.Contains(res.Refused[0].Message, c.said)):
+				case !res.Allowed() && (res.Refused[0].Failed || !strings.Contains(res.Refused[0].Message, c.said) || strings.Contains(res.Refused[0].Message, tooMany) != (c.said == tooMany)):
 					t.Errorf("%s: %+v", c.name, res.Refused)
 				}
 			}
