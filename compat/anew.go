@@ -10,7 +10,6 @@ import (
 	"maps"
 	"slices"
 
-	"sluice.dev/schema"
 	"sluice.dev/schema/contain"
 	"sluice.dev/schema/upstream"
 )
@@ -147,12 +146,7 @@ func (c *comparison) rulesAnew(to *part) bool {
 
 // hasRules reports whether there is a rule in the schema.
 func hasRules(p *props) bool {
-	for s := range schema.Walk(p, schema.InStructure) {
-		if len(s.XValidations) > 0 {
-			return true
-		}
-	}
-	return false
+	return anyBelow(p, func(s *props) bool { return len(s.XValidations) > 0 })
 }
 
 // meetsNewRule reports whether the witness of a tolerated error makes a rule end in an error, which the API server tolerates nowhere: a rule

@@ -51,6 +51,12 @@ func descendSchema(root *schema.Node, path contain.Path) (tokens []string, node,
 	return tokens, node, parent
 }
 
+// schemaTokens leads to the schema at a path in the document of a version, and on.
+func (p *part) schemaTokens(path contain.Path, more ...string) []string {
+	steps, _, _ := descendSchema(p.schemaNode(), path)
+	return slices.Concat(p.documentTokens("schema", "openAPIV3Schema"), steps, more)
+}
+
 // lastStep returns the last step of the path.
 func (c *change) lastStep() contain.Step {
 	if len(c.Path) == 0 {
@@ -300,8 +306,7 @@ func (c *change) schemaPath() (tokens []string, inOld bool) {
 	case keyword == "schema":
 		keyword = ""
 	}
-	steps, _, _ := descendSchema(p.schemaNode(), path)
-	tokens = append(p.documentTokens("schema", "openAPIV3Schema"), steps...)
+	tokens = p.schemaTokens(path)
 	if keyword != "" {
 		tokens = append(tokens, keyword)
 	}

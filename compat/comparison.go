@@ -83,13 +83,7 @@ func storageVersionOf(ps []*part) *part {
 }
 
 func servedVersionsOf(ps []*part) []*part {
-	var out []*part
-	for _, p := range ps {
-		if p.Served {
-			out = append(out, p)
-		}
-	}
-	return out
+	return slices.DeleteFunc(slices.Clone(ps), func(p *part) bool { return !p.Served })
 }
 
 // crdName returns the name of the CRD.

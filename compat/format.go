@@ -37,11 +37,8 @@ func valueText(v any) string {
 func inlineJSON(v any) string { return brief.Clip(compactJSON(v), maxInline) }
 
 func compactJSON(v any) string {
-	switch v := v.(type) {
-	case float64:
-		return formatFloat(v)
-	case string:
-		return quoteJSON(v)
+	if f, ok := v.(float64); ok {
+		return formatFloat(f)
 	}
 	var b strings.Builder
 	e := json.NewEncoder(&b)
@@ -60,15 +57,7 @@ func formatFloat(f float64) string {
 	return strconv.FormatFloat(f, 'g', -1, 64)
 }
 
-func quoteJSON(s string) string {
-	var b strings.Builder
-	e := json.NewEncoder(&b)
-	e.SetEscapeHTML(false)
-	if err := e.Encode(s); err != nil {
-		return ""
-	}
-	return strings.TrimSuffix(b.String(), "\n")
-}
+func quoteJSON(s string) string { return compactJSON(s) }
 
 // listValues writes values one after the other, and counts those that do not fit.
 func listValues[T any](vs []T) string {

@@ -4,6 +4,8 @@ package compat
 
 import (
 	"cmp"
+	"context"
+	"slices"
 	"strings"
 
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
@@ -14,6 +16,31 @@ import (
 
 // hasBothCRDs reports whether there are two CRDs to compare.
 func (c *comparison) hasBothCRDs() bool { return c.old != nil && c.new != nil }
+
+// ofBothCRDs asks about the CRD as a whole if there are two to compare.
+func ofBothCRDs(f func(c *comparison) []report.Finding) func(context.Context, *comparison) []report.Finding {
+	return func(_ context.Context, c *comparison) []report.Finding {
+		if !c.hasBothCRDs() {
+			return nil
+		}
+		return f(c)
+	}
+}
+
+// inServedVersions asks about each version that was served and still is.
+func inServedVersions(f func(p pair) []report.Finding) func(context.Context, *comparison) []report.Finding {
+	return func(_ context.Context, c *comparison) (out []report.Finding) {
+		for _, p := range c.servedPairs() {
+			out = append(out, f(p)...)
+		}
+		return out
+	}
+}
+
+// servedPairs are the versions that were served and still are.
+func (c *comparison) servedPairs() []pair {
+	return slices.DeleteFunc(slices.Clone(c.pairs), func(p pair) bool { return !p.from.Served || !p.to.Served })
+}
 
 // nameChanged reports that a name of the CRD changed. If the API server refuses that, the finding says so in its words.
 func (c *comparison) nameChanged(what, from, to string, tokens ...string) []report.Finding {

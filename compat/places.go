@@ -34,6 +34,16 @@ func childSchemas(p *props) iter.Seq2[contain.Step, *props] {
 	}
 }
 
+// anyBelow reports whether is is true of p or of a schema in it.
+func anyBelow(p *props, is func(*props) bool) bool {
+	for s := range schema.Walk(p, schema.InStructure) {
+		if is(s) {
+			return true
+		}
+	}
+	return false
+}
+
 // schemaAt returns what p says of the values at a place one step below, whether it declares them or keeps them; nil if it drops them, and for
 // a nil p.
 func schemaAt(p *props, at contain.Step) *props {

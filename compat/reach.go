@@ -15,7 +15,6 @@ import (
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/apimachinery/pkg/version"
 
-	"sluice.dev/schema"
 	"sluice.dev/schema/contain"
 )
 
@@ -366,12 +365,9 @@ func (c *comparison) unlikeDefaults(ctx context.Context, p pair, home *part) []c
 
 // hasTransitions reports whether a rule of the schema mentions oldSelf.
 func hasTransitions(p *props) bool {
-	for s := range schema.Walk(p, schema.InStructure) {
-		if slices.ContainsFunc(s.XValidations, func(r apiextensionsv1.ValidationRule) bool { return strings.Contains(r.Rule, "oldSelf") }) {
-			return true
-		}
-	}
-	return false
+	return anyBelow(p, func(s *props) bool {
+		return slices.ContainsFunc(s.XValidations, func(r apiextensionsv1.ValidationRule) bool { return strings.Contains(r.Rule, "oldSelf") })
+	})
 }
 
 // objectsLackingDefaults are objects of one version that lack something which the other one fills in, as gaps of required, one for each field. A gap

@@ -6,7 +6,6 @@ package compat
 import (
 	"context"
 	"fmt"
-	"maps"
 	"regexp"
 	"slices"
 	"strings"
@@ -264,16 +263,42 @@ func readersRule(rule string) func(context.Context, *comparison) []report.Findin
 	}
 }
 
-// withOldKeywords returns the new schema with the old keywords put back at the widenings.
+// withOldKeywords returns the new schema with the old keywords put back at the widenings. What is not touched is shared.
 func withOldKeywords(old, new *props, ws []widening) *props {
-	var changes edit
+	at := map[string][]string{}
 	for _, w := range ws {
-		if o := propsAt(old, w.path); o != nil {
-			e := changes.editAt(w.path)
-			e.keywords, e.old = append(e.keywords, w.keyword), o
+		at[w.path.String()] = append(at[w.path.String()], w.keyword)
+	}
+	var revert func(o, n *props, path contain.Path) *props
+	revert = func(o, n *props, path contain.Path) *props {
+		if o == nil || len(path) > schema.MaxDepth {
+			return n
+		}
+		out := rewriteChildren(n, func(child *props, s contain.Step) *props {
+			return revert(propsAt(o, contain.Path{s}), child, append(slices.Clip(path), s))
+		})
+		if keywords := at[path.String()]; keywords != nil {
+			out = withKeywordsOf(o, out, keywords)
+		}
+		return out
+	}
+	return revert(old, new, nil)
+}
+
+// withKeywordsOf returns p with what o says by some keywords.
+func withKeywordsOf(o, p *props, keywords []string) *props {
+	out := *p
+	for _, keyword := range keywords {
+		switch keyword {
+		case "enum":
+			out.Enum = o.Enum
+		case "type":
+			out.Type, out.XIntOrString, out.Nullable = o.Type, o.XIntOrString, o.Nullable
+		case "nullable":
+			out.Nullable = o.Nullable
 		}
 	}
-	return changes.appliedTo(new)
+	return &out
 }
 
 // readersSurprised returns what old readers have never seen. Each place is put to the proof alone: the new schema against
@@ -308,8 +333,7 @@ func (c *comparison) readersSurprised(ctx context.Context, p pair) []report.Find
 			i = j // a null that an item was not allowed to be is a matter of its type
 		}
 		f := report.Finding{Rule: w.rule, Version: p.to.Name, Path: w.path.String(), Message: w.message, Before: valueText(w.before), After: valueText(w.after)}
-		steps, _, _ := descendSchema(p.to.schemaNode(), w.path)
-		f.SchemaPath = append(append(p.to.documentTokens("schema", "openAPIV3Schema"), steps...), w.keyword)
+		f.SchemaPath = p.to.schemaTokens(w.path, w.keyword)
 		switch told := c.addNullRefused(ctx, p, &w, &f); {
 		case told:
 		case i < 0:
@@ -323,61 +347,4 @@ func (c *comparison) readersSurprised(ctx context.Context, p pair) []report.Find
 		out = append(out, f)
 	}
 	return out
-}
-
-// edit is a change to revert at a place and below it.
-type edit struct {
-	keywords []string
-	old      *props
-	below    map[contain.Step]*edit
-}
-
-// editAt returns the edit at the path below e.
-func (e *edit) editAt(path contain.Path) *edit {
-	for _, s := range path {
-		if e.below == nil {
-			e.below = map[contain.Step]*edit{}
-		}
-		if e.below[s] == nil {
-			e.below[s] = &edit{}
-		}
-		e = e.below[s]
-	}
-	return e
-}
-
-// appliedTo returns p with the keywords set to what old has. What is not touched is shared.
-func (e *edit) appliedTo(p *props) *props {
-	if p == nil {
-		return p
-	}
-	out := *p
-	for _, keyword := range e.keywords {
-		switch keyword {
-		case "enum":
-			out.Enum = e.old.Enum
-		case "type":
-			out.Type, out.XIntOrString, out.Nullable = e.old.Type, e.old.XIntOrString, e.old.Nullable
-		case "nullable":
-			out.Nullable = e.old.Nullable
-		}
-	}
-	fields := false
-	for s, below := range e.below {
-		switch s.Kind {
-		case contain.Field:
-			if !fields {
-				fields, out.Properties = true, maps.Clone(p.Properties)
-			}
-			child := p.Properties[s.Name]
-			out.Properties[s.Name] = *below.appliedTo(&child)
-		case contain.AnyKey:
-			out.AdditionalProperties = &apiextensionsv1.JSONSchemaPropsOrBool{
-				Allows: p.AdditionalProperties.Allows, Schema: below.appliedTo(p.AdditionalProperties.Schema),
-			}
-		case contain.AnyItem:
-			out.Items = &apiextensionsv1.JSONSchemaPropsOrArray{Schema: below.appliedTo(p.Items.Schema)}
-		}
-	}
-	return &out
 }

@@ -1,10 +1,6 @@
 package compat
 
-import (
-	"context"
-
-	"sluice.dev/report"
-)
+import "sluice.dev/report"
 
 var categoryRemoved = Rule{
 	ID:    "category-removed",
@@ -29,14 +25,11 @@ names:
   plural: widgets
   categories: [all]
 `,
-	whole: func(_ context.Context, c *comparison) []report.Finding {
-		if !c.hasBothCRDs() {
-			return nil
-		}
+	whole: ofBothCRDs(func(c *comparison) []report.Finding {
 		return namesGone(c.old.Spec.Names.Categories, c.new.Spec.Names.Categories, func(name string) report.Finding {
 			return report.Finding{
 				Message: "category " + quoteJSON(name) + " is gone", Before: name, SchemaPath: []string{"spec", "names", "categories"}, InOld: true,
 			}
 		})
-	},
+	}),
 }

@@ -1,10 +1,6 @@
 package compat
 
-import (
-	"context"
-
-	"sluice.dev/report"
-)
+import "sluice.dev/report"
 
 var groupChanged = Rule{
 	ID:    "group-changed",
@@ -23,10 +19,7 @@ group: example.org
 	Instead: `
 group: example.com
 `,
-	whole: func(_ context.Context, c *comparison) []report.Finding {
-		if !c.hasBothCRDs() {
-			return nil
-		}
+	whole: ofBothCRDs(func(c *comparison) []report.Finding {
 		return c.nameChanged("group", c.old.Spec.Group, c.new.Spec.Group, "spec", "group")
-	},
+	}),
 }

@@ -1,10 +1,6 @@
 package compat
 
-import (
-	"context"
-
-	"sluice.dev/report"
-)
+import "sluice.dev/report"
 
 var kindChanged = Rule{
 	ID:    "kind-changed",
@@ -27,10 +23,7 @@ names:
   kind: Widget
   plural: widgets
 `,
-	whole: func(_ context.Context, c *comparison) []report.Finding {
-		if !c.hasBothCRDs() {
-			return nil
-		}
+	whole: ofBothCRDs(func(c *comparison) []report.Finding {
 		return c.nameChanged("kind", c.old.Spec.Names.Kind, c.new.Spec.Names.Kind, "spec", "names", "kind")
-	},
+	}),
 }

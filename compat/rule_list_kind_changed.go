@@ -1,10 +1,6 @@
 package compat
 
-import (
-	"context"
-
-	"sluice.dev/report"
-)
+import "sluice.dev/report"
 
 var listKindChanged = Rule{
 	ID:    "list-kind-changed",
@@ -31,10 +27,7 @@ names:
   plural: widgets
   listKind: WidgetList
 `,
-	whole: func(_ context.Context, c *comparison) []report.Finding {
-		if !c.hasBothCRDs() {
-			return nil
-		}
+	whole: ofBothCRDs(func(c *comparison) []report.Finding {
 		return c.nameChanged("list kind", listKind(&c.old.Spec.Names), listKind(&c.new.Spec.Names), "spec", "names", "listKind")
-	},
+	}),
 }

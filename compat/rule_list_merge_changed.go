@@ -60,10 +60,9 @@ func (c *comparison) mergeChanges(keyword string, differs func(twin) (from, to s
 			if from == "" {
 				continue
 			}
-			steps, _, _ := descendSchema(p.to.schemaNode(), t.path)
 			out = append(out, report.Finding{
 				Version: p.to.Name, Path: t.path.String(), Before: from, After: to, Message: keyword + " changed from " + from + " to " + to,
-				SchemaPath: append(append(p.to.documentTokens("schema", "openAPIV3Schema"), steps...), keyword),
+				SchemaPath: p.to.schemaTokens(t.path, keyword),
 			})
 		}
 	}

@@ -1,10 +1,6 @@
 package compat
 
-import (
-	"context"
-
-	"sluice.dev/report"
-)
+import "sluice.dev/report"
 
 // OwnersRule is the ID of the rule about versions that managedFields of stored objects may name. A scan of the objects answers it.
 const OwnersRule = "owners-in-removed-version"
@@ -50,10 +46,7 @@ versions:
   served: true
   storage: true
 `,
-	whole: func(_ context.Context, c *comparison) []report.Finding {
-		if !c.hasBothCRDs() {
-			return nil
-		}
+	whole: ofBothCRDs(func(c *comparison) []report.Finding {
 		var out []report.Finding
 		for _, p := range c.oldParts {
 			if p.Served || c.isStored(p.Name) { // other rules fail what becomes of those
@@ -75,5 +68,5 @@ versions:
 			out = append(out, f)
 		}
 		return out
-	},
+	}),
 }

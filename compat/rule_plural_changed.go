@@ -1,10 +1,6 @@
 package compat
 
-import (
-	"context"
-
-	"sluice.dev/report"
-)
+import "sluice.dev/report"
 
 var pluralChanged = Rule{
 	ID:    "plural-changed",
@@ -27,10 +23,7 @@ names:
   plural: widgets
   shortNames: [widgetz]
 `,
-	whole: func(_ context.Context, c *comparison) []report.Finding {
-		if !c.hasBothCRDs() {
-			return nil
-		}
+	whole: ofBothCRDs(func(c *comparison) []report.Finding {
 		return c.nameChanged("plural", c.old.Spec.Names.Plural, c.new.Spec.Names.Plural, "spec", "names", "plural")
-	},
+	}),
 }

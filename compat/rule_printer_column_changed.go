@@ -1,10 +1,6 @@
 package compat
 
-import (
-	"context"
-
-	"sluice.dev/report"
-)
+import "sluice.dev/report"
 
 var printerColumnChanged = Rule{
 	ID:    "printer-column-changed",
@@ -37,22 +33,19 @@ versions:
   - {name: Ready, type: integer, jsonPath: .status.readyReplicas}
   - {name: IsReady, type: string, jsonPath: .status.ready}
 `,
-	whole: func(_ context.Context, c *comparison) []report.Finding {
-		var out []report.Finding
-		for _, p := range c.servedPairs() {
-			before := columnsByName(p.from)
-			for i, n := range p.to.AdditionalPrinterColumns {
-				o := before[n.Name]
-				if o == nil || o.JSONPath == n.JSONPath && o.Type == n.Type && o.Format == n.Format {
-					continue
-				}
-				out = append(out, report.Finding{
-					Version: p.to.Name, Message: "printer column " + quoteJSON(n.Name) + " shows something else",
-					Before: o.JSONPath + " (" + o.Type + ")", After: n.JSONPath + " (" + n.Type + ")",
-					SchemaPath: p.to.documentTokens("additionalPrinterColumns", indexToken(i)),
-				})
+	whole: inServedVersions(func(p pair) (out []report.Finding) {
+		before := columnsByName(p.from)
+		for i, n := range p.to.AdditionalPrinterColumns {
+			o := before[n.Name]
+			if o == nil || o.JSONPath == n.JSONPath && o.Type == n.Type && o.Format == n.Format {
+				continue
 			}
+			out = append(out, report.Finding{
+				Version: p.to.Name, Message: "printer column " + quoteJSON(n.Name) + " shows something else",
+				Before: o.JSONPath + " (" + o.Type + ")", After: n.JSONPath + " (" + n.Type + ")",
+				SchemaPath: p.to.documentTokens("additionalPrinterColumns", indexToken(i)),
+			})
 		}
 		return out
-	},
+	}),
 }

@@ -1,8 +1,6 @@
 package compat
 
 import (
-	"context"
-
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 
 	"sluice.dev/report"
@@ -39,21 +37,18 @@ versions:
   - {name: Ready, type: boolean, jsonPath: .status.ready}
   - {name: Phase, type: string, jsonPath: .status.phase, priority: 1}
 `,
-	whole: func(_ context.Context, c *comparison) []report.Finding {
-		var out []report.Finding
-		for _, p := range c.servedPairs() {
-			after := columnsByName(p.to)
-			for i, o := range p.from.AdditionalPrinterColumns {
-				if after[o.Name] == nil {
-					out = append(out, report.Finding{
-						Version: p.to.Name, Message: "printer column " + quoteJSON(o.Name) + " is gone", Before: o.JSONPath,
-						SchemaPath: p.from.documentTokens("additionalPrinterColumns", indexToken(i)), InOld: true,
-					})
-				}
+	whole: inServedVersions(func(p pair) (out []report.Finding) {
+		after := columnsByName(p.to)
+		for i, o := range p.from.AdditionalPrinterColumns {
+			if after[o.Name] == nil {
+				out = append(out, report.Finding{
+					Version: p.to.Name, Message: "printer column " + quoteJSON(o.Name) + " is gone", Before: o.JSONPath,
+					SchemaPath: p.from.documentTokens("additionalPrinterColumns", indexToken(i)), InOld: true,
+				})
 			}
 		}
 		return out
-	},
+	}),
 }
 
 // columnsByName has the printer columns of a version by name; the first one of each name.

@@ -120,11 +120,10 @@ func (c *comparison) keepsRemoved(p pair, t *twin) (report.Finding, bool) {
 		return report.Finding{}, false
 	}
 	from, to := mergeOf(t.old), mergeOf(t.new)
-	steps, _, _ := descendSchema(p.to.schemaNode(), t.path)
 	return report.Finding{
 		Version: p.to.Name, Path: t.path.String(), Before: from, After: to,
 		Message:    "an apply merges values as " + to + " and no longer as " + from + ": a part that was applied before the upgrade and leaves the manifest after it stays in the object",
-		SchemaPath: append(p.to.documentTokens("schema", "openAPIV3Schema"), steps...),
+		SchemaPath: p.to.schemaTokens(t.path),
 	}, true
 }
 

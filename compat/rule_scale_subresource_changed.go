@@ -1,7 +1,7 @@
 package compat
 
 import (
-	"context"
+	"k8s.io/utils/ptr"
 
 	"sluice.dev/report"
 )
@@ -43,36 +43,26 @@ versions:
       specReplicasPath: .spec.replicas
       statusReplicasPath: .status.replicas
 `,
-	whole: func(_ context.Context, c *comparison) []report.Finding {
-		var out []report.Finding
-		for _, p := range c.servedPairs() {
-			if p.from.Subresources == nil || p.to.Subresources == nil || p.from.Subresources.Scale == nil || p.to.Subresources.Scale == nil {
-				continue
-			}
-			o, n := p.from.Subresources.Scale, p.to.Subresources.Scale
-			tell := func(name, before, after string) {
-				if before == after || before == "" {
-					return
-				}
-				message := name + " changed from " + before + " to " + after
-				if after == "" {
-					message = name + " " + before + " is gone"
-				}
-				out = append(out, report.Finding{
-					Version: p.to.Name, Message: message, Before: before, After: after, SchemaPath: p.to.documentTokens("subresources", "scale", name),
-				})
-			}
-			tell("specReplicasPath", o.SpecReplicasPath, n.SpecReplicasPath)
-			tell("statusReplicasPath", o.StatusReplicasPath, n.StatusReplicasPath)
-			tell("labelSelectorPath", orEmpty(o.LabelSelectorPath), orEmpty(n.LabelSelectorPath))
+	whole: inServedVersions(func(p pair) (out []report.Finding) {
+		o, n := scaleOf(p.from), scaleOf(p.to)
+		if o == nil || n == nil {
+			return nil
 		}
+		tell := func(name, before, after string) {
+			if before == after || before == "" {
+				return
+			}
+			message := name + " changed from " + before + " to " + after
+			if after == "" {
+				message = name + " " + before + " is gone"
+			}
+			out = append(out, report.Finding{
+				Version: p.to.Name, Message: message, Before: before, After: after, SchemaPath: p.to.documentTokens("subresources", "scale", name),
+			})
+		}
+		tell("specReplicasPath", o.SpecReplicasPath, n.SpecReplicasPath)
+		tell("statusReplicasPath", o.StatusReplicasPath, n.StatusReplicasPath)
+		tell("labelSelectorPath", ptr.Deref(o.LabelSelectorPath, ""), ptr.Deref(n.LabelSelectorPath, ""))
 		return out
-	},
-}
-
-func orEmpty(s *string) string {
-	if s == nil {
-		return ""
-	}
-	return *s
+	}),
 }

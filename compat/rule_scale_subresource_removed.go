@@ -1,10 +1,6 @@
 package compat
 
-import (
-	"context"
-
-	"sluice.dev/report"
-)
+import "sluice.dev/report"
 
 var scaleSubresourceRemoved = Rule{
 	ID:    "scale-subresource-removed",
@@ -38,16 +34,13 @@ versions:
       specReplicasPath: .spec.replicas
       statusReplicasPath: .status.replicas
 `,
-	whole: func(_ context.Context, c *comparison) []report.Finding {
-		var out []report.Finding
-		for _, p := range c.servedPairs() {
-			if p.from.Subresources != nil && p.from.Subresources.Scale != nil && (p.to.Subresources == nil || p.to.Subresources.Scale == nil) {
-				out = append(out, report.Finding{
-					Version: p.to.Name, Message: "the scale subresource is gone: requests to /scale are answered with 404",
-					SchemaPath: p.from.documentTokens("subresources", "scale"), InOld: true,
-				})
-			}
+	whole: inServedVersions(func(p pair) (out []report.Finding) {
+		if scaleOf(p.from) != nil && scaleOf(p.to) == nil {
+			out = append(out, report.Finding{
+				Version: p.to.Name, Message: "the scale subresource is gone: requests to /scale are answered with 404",
+				SchemaPath: p.from.documentTokens("subresources", "scale"), InOld: true,
+			})
 		}
 		return out
-	},
+	}),
 }

@@ -1,10 +1,6 @@
 package compat
 
-import (
-	"context"
-
-	"sluice.dev/report"
-)
+import "sluice.dev/report"
 
 var scopeChanged = Rule{
 	ID:    "scope-changed",
@@ -21,10 +17,7 @@ scope: Cluster
 	Instead: `
 scope: Namespaced
 `,
-	whole: func(_ context.Context, c *comparison) []report.Finding {
-		if !c.hasBothCRDs() {
-			return nil
-		}
+	whole: ofBothCRDs(func(c *comparison) []report.Finding {
 		return c.nameChanged("scope", string(c.old.Spec.Scope), string(c.new.Spec.Scope), "spec", "scope")
-	},
+	}),
 }

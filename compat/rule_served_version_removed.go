@@ -1,10 +1,6 @@
 package compat
 
-import (
-	"context"
-
-	"sluice.dev/report"
-)
+import "sluice.dev/report"
 
 var servedVersionRemoved = Rule{
 	ID:    "served-version-removed",
@@ -39,10 +35,7 @@ versions:
   served: true
   storage: true
 `,
-	whole: func(_ context.Context, c *comparison) []report.Finding {
-		if !c.hasBothCRDs() {
-			return nil
-		}
+	whole: ofBothCRDs(func(c *comparison) []report.Finding {
 		var out []report.Finding
 		for _, p := range servedVersionsOf(c.oldParts) {
 			if findVersion(c.newParts, p.Name) == nil {
@@ -52,5 +45,5 @@ versions:
 			}
 		}
 		return out
-	},
+	}),
 }

@@ -1,10 +1,6 @@
 package compat
 
-import (
-	"context"
-
-	"sluice.dev/report"
-)
+import "sluice.dev/report"
 
 var shortNameRemoved = Rule{
 	ID:    "short-name-removed",
@@ -30,14 +26,11 @@ names:
   plural: widgets
   shortNames: [wd, wdg]
 `,
-	whole: func(_ context.Context, c *comparison) []report.Finding {
-		if !c.hasBothCRDs() {
-			return nil
-		}
+	whole: ofBothCRDs(func(c *comparison) []report.Finding {
 		return namesGone(c.old.Spec.Names.ShortNames, c.new.Spec.Names.ShortNames, func(name string) report.Finding {
 			return report.Finding{
 				Message: "short name " + quoteJSON(name) + " is gone", Before: name, SchemaPath: []string{"spec", "names", "shortNames"}, InOld: true,
 			}
 		})
-	},
+	}),
 }

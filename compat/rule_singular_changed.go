@@ -1,10 +1,6 @@
 package compat
 
-import (
-	"context"
-
-	"sluice.dev/report"
-)
+import "sluice.dev/report"
 
 var singularChanged = Rule{
 	ID:    "singular-changed",
@@ -31,10 +27,7 @@ names:
   singular: widget
   shortNames: [widgit]
 `,
-	whole: func(_ context.Context, c *comparison) []report.Finding {
-		if !c.hasBothCRDs() {
-			return nil
-		}
+	whole: ofBothCRDs(func(c *comparison) []report.Finding {
 		return c.nameChanged("singular", singularOrDefault(&c.old.Spec.Names), singularOrDefault(&c.new.Spec.Names), "spec", "names", "singular")
-	},
+	}),
 }

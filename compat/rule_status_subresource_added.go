@@ -1,10 +1,6 @@
 package compat
 
-import (
-	"context"
-
-	"sluice.dev/report"
-)
+import "sluice.dev/report"
 
 var statusSubresourceAdded = Rule{
 	ID:    "status-subresource-added",
@@ -63,21 +59,18 @@ versions:
             phase:
               type: string
 `,
-	whole: func(_ context.Context, c *comparison) []report.Finding {
-		var out []report.Finding
-		for _, p := range c.servedPairs() {
-			if hasStatus(p.from) || !hasStatus(p.to) || p.from.props == nil {
-				continue
-			}
-			if holdsStatus(p.from.props) {
-				out = append(out, report.Finding{
-					Version: p.to.Name, Path: ".status", SchemaPath: p.to.documentTokens("subresources", "status"),
-					Message: "a status subresource was added: the API server now ignores .status in ordinary requests",
-				})
-			}
+	whole: inServedVersions(func(p pair) (out []report.Finding) {
+		if hasStatus(p.from) || !hasStatus(p.to) || p.from.props == nil {
+			return nil
+		}
+		if holdsStatus(p.from.props) {
+			out = append(out, report.Finding{
+				Version: p.to.Name, Path: ".status", SchemaPath: p.to.documentTokens("subresources", "status"),
+				Message: "a status subresource was added: the API server now ignores .status in ordinary requests",
+			})
 		}
 		return out
-	},
+	}),
 }
 
 // holdsStatus reports whether objects of the schema can have a status: it is declared, or kept as an unknown field.

@@ -1,10 +1,6 @@
 package compat
 
-import (
-	"context"
-
-	"sluice.dev/report"
-)
+import "sluice.dev/report"
 
 var statusSubresourceRemoved = Rule{
 	ID:    "status-subresource-removed",
@@ -36,29 +32,15 @@ versions:
   subresources:
     status: {}
 `,
-	whole: func(_ context.Context, c *comparison) []report.Finding {
-		var out []report.Finding
-		for _, p := range c.servedPairs() {
-			if hasStatus(p.from) && !hasStatus(p.to) {
-				out = append(out, report.Finding{
-					Version: p.to.Name, Path: ".status", Message: "the status subresource is gone: requests to /status are answered with 404",
-					SchemaPath: p.from.documentTokens("subresources", "status"), InOld: true,
-				})
-			}
+	whole: inServedVersions(func(p pair) (out []report.Finding) {
+		if hasStatus(p.from) && !hasStatus(p.to) {
+			out = append(out, report.Finding{
+				Version: p.to.Name, Path: ".status", Message: "the status subresource is gone: requests to /status are answered with 404",
+				SchemaPath: p.from.documentTokens("subresources", "status"), InOld: true,
+			})
 		}
 		return out
-	},
-}
-
-// servedPairs are the versions that were served and still are.
-func (c *comparison) servedPairs() []pair {
-	var out []pair
-	for _, p := range c.pairs {
-		if p.from.Served && p.to.Served {
-			out = append(out, p)
-		}
-	}
-	return out
+	}),
 }
 
 func hasStatus(p *part) bool { return p.Subresources != nil && p.Subresources.Status != nil }

@@ -1,7 +1,6 @@
 package compat
 
 import (
-	"context"
 	"slices"
 
 	"sluice.dev/report"
@@ -43,10 +42,7 @@ versions:
   served: true
   storage: true
 `,
-	whole: func(_ context.Context, c *comparison) []report.Finding {
-		if !c.hasBothCRDs() {
-			return nil
-		}
+	whole: ofBothCRDs(func(c *comparison) []report.Finding {
 		var out []report.Finding
 		for _, name := range c.storedVersions() {
 			if findVersion(c.newParts, name) != nil {
@@ -68,5 +64,5 @@ versions:
 			out = append(out, f)
 		}
 		return out
-	},
+	}),
 }

@@ -149,8 +149,7 @@ func (c *comparison) findingOfCrossing(x crossing) report.Finding {
 		path = path[:len(path)-1]
 	}
 	if f.InOld || x.Harm == contain.Pruned {
-		steps, _, _ := descendSchema(x.to.schemaNode(), path)
-		f.SchemaPath, f.InOld = append(x.to.documentTokens("schema", "openAPIV3Schema"), steps...), false
+		f.SchemaPath, f.InOld = x.to.schemaTokens(path), false
 	}
 	if f.Witness != nil {
 		f.Witness.AcceptedBy, f.Witness.JudgedBy = x.from.versionPhrase(), x.to.versionPhrase()

@@ -364,27 +364,12 @@ func unfilledStatus(p *part) *props {
 
 // checksInStatus reports whether p has the status subresource, and in .status embedded resources.
 func checksInStatus(p *part) bool {
-	if !hasStatus(p) {
-		return false
-	}
 	status := p.props.Properties["status"]
-	for s := range schema.Walk(&status, schema.InStructure) {
-		if s.XEmbeddedResource {
-			return true
-		}
-	}
-	return false
+	return hasStatus(p) && anyBelow(&status, func(s *props) bool { return s.XEmbeddedResource })
 }
 
 // fillsBelow reports whether p, or something in it, has a default.
-func fillsBelow(p *props) bool {
-	for s := range schema.Walk(p, schema.InStructure) {
-		if fillsIn(s) {
-			return true
-		}
-	}
-	return false
-}
+func fillsBelow(p *props) bool { return anyBelow(p, fillsIn) }
 
 func scaleOf(p *part) *apiextensionsv1.CustomResourceSubresourceScale {
 	if p.Subresources == nil {

@@ -29,7 +29,7 @@ func SchemaTrees(old, new *apiextensionsv1.CustomResourceDefinition) []report.Sc
 	if new != nil {
 		for i := range new.Spec.Versions {
 			name := new.Spec.Versions[i].Name
-			add(name, before[name], schemaOfVersion(&new.Spec.Versions[i]))
+			add(name, before[name], schemaProps(&new.Spec.Versions[i]))
 			delete(before, name)
 		}
 	}
@@ -43,17 +43,10 @@ func schemasByVersion(crd *apiextensionsv1.CustomResourceDefinition) map[string]
 	schemas := map[string]*apiextensionsv1.JSONSchemaProps{}
 	if crd != nil {
 		for i := range crd.Spec.Versions {
-			schemas[crd.Spec.Versions[i].Name] = schemaOfVersion(&crd.Spec.Versions[i])
+			schemas[crd.Spec.Versions[i].Name] = schemaProps(&crd.Spec.Versions[i])
 		}
 	}
 	return schemas
-}
-
-func schemaOfVersion(v *apiextensionsv1.CustomResourceDefinitionVersion) *apiextensionsv1.JSONSchemaProps {
-	if v.Schema == nil {
-		return nil
-	}
-	return v.Schema.OpenAPIV3Schema
 }
 
 // compareNode compares two schemas at a path; one of them may be nil.
@@ -124,18 +117,7 @@ func fieldsBelow(p *apiextensionsv1.JSONSchemaProps) map[contain.Step]*apiextens
 	if p == nil {
 		return nil
 	}
-	fields := make(map[contain.Step]*apiextensionsv1.JSONSchemaProps, len(p.Properties))
-	for name := range p.Properties {
-		field := p.Properties[name]
-		fields[contain.Step{Kind: contain.Field, Name: name}] = &field
-	}
-	if p.Items != nil && p.Items.Schema != nil {
-		fields[contain.Step{Kind: contain.AnyItem}] = p.Items.Schema
-	}
-	if p.AdditionalProperties != nil && p.AdditionalProperties.Schema != nil {
-		fields[contain.Step{Kind: contain.AnyKey}] = p.AdditionalProperties.Schema
-	}
-	return fields
+	return maps.Collect(childSchemas(p))
 }
 
 // ownKeywords is a copy of p without the fields below it and without texts for people; nil if p is.

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"sluice.dev/internal/brief"
+	"sluice.dev/schema/contain"
 )
 
 // change is the kind of a difference.
@@ -187,11 +188,5 @@ func isEmptyValue(v any) bool {
 }
 
 func fieldStep(name string) string {
-	plain := name != "" && strings.IndexFunc(name, func(r rune) bool {
-		return (r < 'a' || r > 'z') && (r < 'A' || r > 'Z') && (r < '0' || r > '9') && r != '_' && r != '-' && r != '$'
-	}) < 0
-	if plain {
-		return "." + name
-	}
-	return "[" + strconv.Quote(name) + "]"
+	return contain.Path{{Kind: contain.Field, Name: name}}.String()
 }

@@ -194,12 +194,12 @@ var compatFaults = []fault{
 		broken: "a default of .status is taken to be there when an object is created",
 	},
 	{
-		in: "compat.checksInStatus", find: "!hasStatus(p)", put: "p != nil",
+		in: "compat.checksInStatus", find: "hasStatus(p)", put: "p == nil",
 		broken: "requests to the status subresource are taken to check embedded resources",
 	},
 	{
-		in: "compat.checksInStatus", find: "schema.Walk(&status, schema.InStructure)",
-		put:    "schema.Walk(schema.Rewrite(&status, schema.InStructure, func(s *props) { s.Items = nil }), schema.InStructure)",
+		in: "compat.checksInStatus", find: "anyBelow(&status",
+		put:    "anyBelow(schema.Rewrite(&status, schema.InStructure, func(s *props) { s.Items = nil })",
 		broken: "embedded resources in lists of the status are taken to be checked",
 	},
 	{
@@ -310,8 +310,8 @@ var compatFaults = []fault{
 	},
 	{in: "compat.(*comparison).crossPairs", without: "isStored", broken: "versions that are only stored are forgotten when a webhook is dropped"},
 	{
-		in: "compat.scaleSubresourceChanged", find: `tell("labelSelectorPath", orEmpty(o.LabelSelectorPath), orEmpty(n.LabelSelectorPath))`,
-		put:    "_ = orEmpty",
+		in: "compat.scaleSubresourceChanged", find: `tell("labelSelectorPath", ptr.Deref(o.LabelSelectorPath, ""), ptr.Deref(n.LabelSelectorPath, ""))`,
+		put:    "_ = ptr.Deref[string]",
 		broken: "a label selector path that is gone is not told",
 	},
 	{in: "compat.printerColumnChanged", without: "o.Type == n.Type", broken: "a printer column whose type changed is not told"},
