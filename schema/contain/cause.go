@@ -82,7 +82,7 @@ func (w *walker) sameKeys(o, n place, x piece) bool {
 
 // actualCause names the actual change if the keyword of a piece is the same on both sides. It is empty if the keyword itself changed.
 func (w *walker) actualCause(o, n place, x piece) string {
-	if o.kind != declared || !keywordAlike(o.node, n.node, x) {
+	if o.kind != declared || !w.keywordAlike(o, n.node, x) {
 		return ""
 	}
 	var names map[string]bool
@@ -102,19 +102,17 @@ func (w *walker) actualCause(o, n place, x piece) string {
 	return c.first
 }
 
-// keywordAlike reports whether the keyword of a piece of n is written in the same way in o.
-func keywordAlike(o, n *schema.Node, x piece) bool {
+// keywordAlike reports whether the keyword of a piece of n is written in the same way at o.
+func (w *walker) keywordAlike(at place, n *schema.Node, x piece) bool {
+	o := at.node
+	branches := func(a, b []*schema.Node) bool {
+		return slices.EqualFunc(a, b, func(p, q *schema.Node) bool { return p.Hash() == q.Hash() })
+	}
 	switch x.keyword {
 	case "required":
 		return slices.Contains(o.Required, x.detail)
-	case "enum":
-		return reflect.DeepEqual(o.Enum, n.Enum)
 	case "format":
 		return o.Format == n.Format
-	case "pattern":
-		return o.Pattern == n.Pattern
-	case "uniqueItems":
-		return o.UniqueItems
 	case "x-kubernetes-list-type":
 		return o.ListType == n.ListType && slices.Equal(o.ListMapKeys, n.ListMapKeys)
 	case "x-kubernetes-embedded-resource":
@@ -123,16 +121,6 @@ func keywordAlike(o, n *schema.Node, x piece) bool {
 		return slices.ContainsFunc(o.Rules, func(r schema.Rule) bool {
 			return r.Rule == x.rule.Rule && hasOptionalOldSelf(&r) == hasOptionalOldSelf(x.rule)
 		})
-	}
-	return alikeJunctor(o, n, x)
-}
-
-// alikeJunctor is alike for the keywords that combine schemas.
-func alikeJunctor(o, n *schema.Node, x piece) bool {
-	branches := func(a, b []*schema.Node) bool {
-		return slices.EqualFunc(a, b, func(p, q *schema.Node) bool { return p.Hash() == q.Hash() })
-	}
-	switch x.keyword {
 	case "allOf":
 		return slices.ContainsFunc(o.AllOf, func(b *schema.Node) bool { return b.Hash() == n.AllOf[x.index].Hash() })
 	case "anyOf":
@@ -141,33 +129,17 @@ func alikeJunctor(o, n *schema.Node, x piece) bool {
 		return branches(o.OneOf, n.OneOf)
 	case "not":
 		return o.Not.Hash() == n.Not.Hash()
+	case "minimum":
+		return w.hasValueOf(at, x) && o.ExclusiveMinimum == n.ExclusiveMinimum
+	case "maximum":
+		return w.hasValueOf(at, x) && o.ExclusiveMaximum == n.ExclusiveMaximum
 	}
-	return alikeBound(o, n, x)
+	return w.hasValueOf(at, x)
 }
 
-// alikeBound is alike for bounds.
-func alikeBound(o, n *schema.Node, x piece) bool {
-	switch x.keyword {
-	case "minimum":
-		return reflect.DeepEqual(o.Minimum, n.Minimum) && o.ExclusiveMinimum == n.ExclusiveMinimum
-	case "maximum":
-		return reflect.DeepEqual(o.Maximum, n.Maximum) && o.ExclusiveMaximum == n.ExclusiveMaximum
-	case "multipleOf":
-		return reflect.DeepEqual(o.MultipleOf, n.MultipleOf)
-	case "minLength":
-		return reflect.DeepEqual(o.MinLength, n.MinLength)
-	case "maxLength":
-		return reflect.DeepEqual(o.MaxLength, n.MaxLength)
-	case "minItems":
-		return reflect.DeepEqual(o.MinItems, n.MinItems)
-	case "maxItems":
-		return reflect.DeepEqual(o.MaxItems, n.MaxItems)
-	case "minProperties":
-		return reflect.DeepEqual(o.MinProperties, n.MinProperties)
-	case "maxProperties":
-		return reflect.DeepEqual(o.MaxProperties, n.MaxProperties)
-	}
-	return false
+// hasValueOf reports whether the keyword of a piece has the same value in the old node.
+func (w *walker) hasValueOf(o place, x piece) bool {
+	return x.before != nil && reflect.DeepEqual(w.counterpart(o, x), x.before)
 }
 
 // changes finds the first difference between two nodes that can change the meaning of another keyword.

@@ -25,11 +25,12 @@ func unblamed(t *testing.T, old, new Side) (gaps int, out []string) {
 		if g.Harm != Refused || o == nil || n == nil || g.Cause != "" {
 			continue
 		}
-		x := piece{keyword: g.Keyword, detail: g.Detail}
+		x := piece{keyword: g.Keyword, detail: g.Detail, before: g.After}
 		if g.Rule >= 0 {
 			x.rule = &n.Rules[g.Rule]
 		}
-		if x.keyword != "allOf" && keywordAlike(o, n, x) {
+		w := (&Options{Work: NewWork(DefaultBudget)}).newWalker()
+		if x.keyword != "allOf" && w.keywordAlike(place{node: o}, n, x) {
 			out = append(out, fmt.Sprintf("%s: %s %s stands alike on both sides and is blamed: %s", g.Path, g.Keyword, g.Detail, g.Reason))
 		}
 	}
