@@ -3,6 +3,7 @@ package config
 import (
 	"cmp"
 	"fmt"
+	"regexp"
 	"strings"
 	"time"
 
@@ -137,17 +138,33 @@ type suppression struct {
 
 // matcher is a pattern as the user wrote it. The empty one and a lone star match everything, names with dots included.
 type matcher struct {
-	text string
-	pattern
-	separators string
+	text    string
+	pattern *regexp.Regexp // nil: it is too large, and matches nothing
 }
 
+// newMatcher compiles a pattern for names and paths: * stands for anything within a segment, which separators end, ** for anything at all. The
+// [*] of a path, which stands for any item, is no star: it matches itself.
 func newMatcher(text, separators string) matcher {
-	return matcher{text: text, pattern: compilePattern(text), separators: separators}
+	within := ".*"
+	if separators != "" {
+		within = "[^" + regexp.QuoteMeta(separators) + "]*"
+	}
+	pattern, _ := regexp.Compile(`(?s)\A` + patternPart.ReplaceAllStringFunc(text, func(part string) string {
+		switch {
+		case part == "*":
+			return within
+		case part[0] == '*':
+			return ".*"
+		}
+		return regexp.QuoteMeta(part)
+	}) + `\z`)
+	return matcher{text, pattern}
 }
+
+var patternPart = regexp.MustCompile(`\[\*\]|\*+|[^*[]+|\[`)
 
 func (m matcher) matchesText(s string) bool {
-	return m.text == "" || m.text == "*" || m.matchesWhole(s, m.separators)
+	return m.text == "" || m.text == "*" || m.pattern != nil && m.pattern.MatchString(s)
 }
 
 // String names what s accepts, for messages.
