@@ -58,7 +58,7 @@ func (e *losing) fateOfConjuncts(x ast.Expr) feature.Fate {
 	if x.Kind() == ast.ComprehensionKind {
 		return e.fateOfMacro(x.AsComprehension(), e.fateOfConjuncts)
 	}
-	return e.fateOf(x)
+	return e.mustBeTrue(x)
 }
 
 // stepOf returns the step of the path that an expression stands for: the number of steps that lead there, or -1 if it is not on the path.
@@ -90,8 +90,9 @@ func (e *losing) nextStep(n int, name string) int {
 	return n + 1
 }
 
-// fateOf returns the fate of an expression that must be true. Reading a lost field is an error, which violates the rule.
-func (e *losing) fateOf(x ast.Expr) feature.Fate {
+// fateOf returns the fate of an expression that must be true, or false. Reading a lost field is an error, which violates the rule; a test for the
+// field is false.
+func (e *losing) fateOf(x ast.Expr, want bool) feature.Fate {
 	if e.left++; e.left > 10_000 {
 		return feature.Open
 	}
@@ -99,45 +100,48 @@ func (e *losing) fateOf(x ast.Expr) feature.Fate {
 	case ast.LiteralKind, ast.IdentKind:
 		return feature.Apart
 	case ast.SelectKind:
-		s := x.AsSelect()
-		if n := e.stepOf(x); n == len(e.path) {
-			return feature.Violated
+		switch {
+		case e.stepOf(x) != len(e.path):
+			return e.mustBeTrue(x.AsSelect().Operand())
+		case isHas(x) && !want:
+			return feature.Holds
 		}
-		return e.fateOf(s.Operand())
+		return feature.Violated
 	case ast.CallKind:
-		return e.fateOfCall(x.AsCall(), e.stepOf(x))
+		return e.fateOfCall(x.AsCall(), e.stepOf(x), want)
 	case ast.ComprehensionKind:
-		return e.fateOfMacro(x.AsComprehension(), e.fateOf)
+		return e.fateOfMacro(x.AsComprehension(), e.mustBeTrue)
 	}
 	out := feature.Apart
 	for _, part := range ast.NavigateExpr(e.rule, x).Children() {
-		if e.fateOf(part) != feature.Apart {
+		if e.mustBeTrue(part) != feature.Apart {
 			out = feature.Open
 		}
 	}
 	return out
 }
 
-func (e *losing) fateOfCall(c ast.CallExpr, at int) feature.Fate {
+func (e *losing) mustBeTrue(x ast.Expr) feature.Fate { return e.fateOf(x, true) }
+
+func (e *losing) fateOfCall(c ast.CallExpr, at int, want bool) feature.Fate {
 	args := c.Args()
-	switch c.FunctionName() {
-	case operators.LogicalAnd:
-		a, b := e.fateOf(args[0]), e.fateOf(args[1])
-		if a == feature.Holds && b == feature.Holds || a == feature.Violated || b == feature.Violated {
-			return max(a, b)
+	switch name := c.FunctionName(); name {
+	case operators.LogicalAnd, operators.LogicalOr:
+		a, b := e.fateOf(args[0], want), e.fateOf(args[1], want)
+		// Of a disjunction that must be true, and of a conjunction that must be false, one is enough.
+		enough, both := feature.Violated, feature.Holds
+		if (name == operators.LogicalOr) == want {
+			enough, both = both, enough
 		}
-		return joinFates(a, b)
-	case operators.LogicalOr:
-		a, b := e.fateOf(args[0]), e.fateOf(args[1])
 		switch {
-		case a == feature.Holds || b == feature.Holds:
-			return feature.Holds
-		case a == feature.Violated && b == feature.Violated:
-			return feature.Violated
+		case a == enough || b == enough:
+			return enough
+		case a == both && b == both:
+			return both
 		}
 		return joinFates(a, b)
 	case operators.LogicalNot:
-		return e.fateOfNegation(args[0])
+		return e.fateOf(args[0], !want)
 	case operators.Conditional:
 		return e.fateOfConditional(args[0], args[1], args[2])
 	}
@@ -149,7 +153,7 @@ func (e *losing) fateOfCall(c ast.CallExpr, at int) feature.Fate {
 		args = append([]ast.Expr{c.Target()}, args...)
 	}
 	for _, a := range args {
-		switch e.fateOf(a) {
+		switch e.mustBeTrue(a) {
 		case feature.Violated:
 			if !isHas(a) {
 				return feature.Violated // reading a lost field is an error in any case
@@ -164,17 +168,17 @@ func (e *losing) fateOfCall(c ast.CallExpr, at int) feature.Fate {
 }
 
 func (e *losing) fateOfConditional(c, yes, no ast.Expr) feature.Fate {
-	switch e.fateOf(c) {
+	switch e.mustBeTrue(c) {
 	case feature.Holds:
-		return e.fateOf(yes)
+		return e.mustBeTrue(yes)
 	case feature.Violated:
-		if e.fateOfNegation(c) == feature.Violated { // an error, not false
+		if e.fateOf(c, false) == feature.Violated { // an error, not false
 			return feature.Violated
 		}
-		return e.fateOf(no)
+		return e.mustBeTrue(no)
 	case feature.Apart, feature.Open:
 	}
-	return joinFates(joinFates(e.fateOf(c), e.fateOf(yes)), e.fateOf(no))
+	return joinFates(joinFates(e.mustBeTrue(c), e.mustBeTrue(yes)), e.mustBeTrue(no))
 }
 
 // joinFates joins what is neither clearly one nor the other.
@@ -187,48 +191,13 @@ func joinFates(a, b feature.Fate) feature.Fate {
 
 func isHas(x ast.Expr) bool { return x.Kind() == ast.SelectKind && x.AsSelect().IsTestOnly() }
 
-// fateOfNegation returns the fate of an expression that must be false. A test for the field is false; reading the field is an error.
-func (e *losing) fateOfNegation(x ast.Expr) feature.Fate {
-	switch {
-	case isHas(x):
-		if e.stepOf(x) == len(e.path) {
-			return feature.Holds
-		}
-		return e.fateOf(x.AsSelect().Operand())
-	case x.Kind() == ast.CallKind:
-		c := x.AsCall()
-		args := c.Args()
-		switch c.FunctionName() {
-		case operators.LogicalNot:
-			return e.fateOf(args[0])
-		case operators.LogicalAnd:
-			a, b := e.fateOfNegation(args[0]), e.fateOfNegation(args[1])
-			switch {
-			case a == feature.Holds || b == feature.Holds:
-				return feature.Holds
-			case a == feature.Violated && b == feature.Violated:
-				return feature.Violated
-			}
-			return joinFates(a, b)
-		case operators.LogicalOr:
-			a, b := e.fateOfNegation(args[0]), e.fateOfNegation(args[1])
-			if a == feature.Holds && b == feature.Holds || a == feature.Violated || b == feature.Violated {
-				return max(a, b)
-			}
-			return joinFates(a, b)
-		}
-		return e.fateOfCall(c, e.stepOf(x))
-	}
-	return e.fateOf(x)
-}
-
 // fateOfMacro judges a macro over a list or map that may be on the path: the effect of one item on the result, with the others
 // unchanged. Only for all() is the result more than Open: judge returns the fate of its predicate.
 func (e *losing) fateOfMacro(c ast.ComprehensionExpr, judge func(ast.Expr) feature.Fate) feature.Fate {
 	n := e.stepOf(c.IterRange())
-	out := e.fateOf(c.IterRange())
+	out := e.mustBeTrue(c.IterRange())
 	if n < 0 || n >= len(e.path) || e.path[n].Kind == feature.Field {
-		if e.fateOf(c.LoopStep()) != feature.Apart || out != feature.Apart {
+		if e.mustBeTrue(c.LoopStep()) != feature.Apart || out != feature.Apart {
 			return joinFates(feature.Open, out)
 		}
 		return feature.Apart
@@ -245,7 +214,7 @@ func (e *losing) fateOfMacro(c ast.ComprehensionExpr, judge func(ast.Expr) featu
 	predicate := allOf(c)
 	isAll := predicate != nil
 	if !isAll {
-		predicate, judge = c.LoopStep(), e.fateOf
+		predicate, judge = c.LoopStep(), e.mustBeTrue
 	}
 	step := judge(predicate)
 	delete(e.vars, name)
