@@ -9,11 +9,11 @@ import (
 	"go/ast"
 	"go/parser"
 	"go/token"
-	"path"
 	"regexp"
 	"slices"
 	"strconv"
-	"strings"
+
+	"golang.org/x/tools/go/ast/astutil"
 )
 
 // textEdit replaces a piece of a text.
@@ -48,8 +48,6 @@ type copiedFile struct {
 	methods []string
 	// empty is set if nothing but imports is left.
 	empty bool
-	// embeds are the patterns of the files that it embeds.
-	embeds []string
 }
 
 // copyFile is a Go file for another version: see [renameEdits] and [conversionEdits].
@@ -62,15 +60,8 @@ func copyFile(name string, data []byte, from *goVersion, version string) (*copie
 	c := &copier{data: data, set: set, file: f}
 	c.renameEdits(from, version)
 	out := &copiedFile{methods: c.conversionEdits()}
-	out.empty = len(out.methods) > 0 && f.Doc == nil && !slices.ContainsFunc(f.Decls, func(d ast.Decl) bool { return !c.removed[d] && !isImport(d) })
+	out.empty = len(out.methods) > 0 && f.Doc == nil && !slices.ContainsFunc(f.Decls, func(d ast.Decl) bool { return !isImport(d) })
 	out.text, out.sameLines = withEdits(data, c.edits, false), withEdits(data, c.edits, true)
-	for _, group := range f.Comments {
-		for _, line := range group.List {
-			if patterns, ok := strings.CutPrefix(line.Text, "//go:embed "); ok {
-				out.embeds = append(out.embeds, embedPatterns(patterns)...)
-			}
-		}
-	}
 	return out, nil
 }
 
@@ -79,40 +70,12 @@ func isImport(d ast.Decl) bool {
 	return ok && g.Tok == token.IMPORT
 }
 
-// embedPatterns splits the patterns of a go:embed line: words, or Go strings.
-func embedPatterns(text string) (out []string) {
-	for _, quoted := range embedPattern.FindAllString(text, -1) {
-		pattern := quoted
-		if plain, err := strconv.Unquote(quoted); err == nil {
-			pattern = plain
-		}
-		out = append(out, strings.TrimPrefix(pattern, "all:"))
-	}
-	return out
-}
-
-var embedPattern = regexp.MustCompile("\"(?:[^\"\\\\]|\\\\.)*\"|`[^`]*`|\\S+")
-
-// isEmbedded reports whether one of the patterns embeds a file: as it is, or as a part of a folder.
-func isEmbedded(file string, patterns []string) bool {
-	for ; file != "."; file = path.Dir(file) {
-		if slices.ContainsFunc(patterns, func(pattern string) bool {
-			ok, err := path.Match(pattern, file)
-			return pattern == "." || ok && err == nil
-		}) {
-			return true
-		}
-	}
-	return false
-}
-
 // copier collects the edits of a Go file.
 type copier struct {
-	data    []byte
-	set     *token.FileSet
-	file    *ast.File
-	edits   []textEdit
-	removed map[ast.Node]bool
+	data  []byte
+	set   *token.FileSet
+	file  *ast.File
+	edits []textEdit
 }
 
 func (c *copier) offsetOf(p token.Pos) int { return c.set.Position(p).Offset }
@@ -148,22 +111,35 @@ func (c *copier) renameEdits(from *goVersion, version string) {
 // conversionEdits remove the methods of conversions, what says that a type has them, and the imports that nothing else uses. They are those of
 // controller-runtime (Hub, ConvertTo and ConvertFrom with a Hub) and of Knative (ConvertTo and ConvertFrom with a Convertible). It names the methods.
 func (c *copier) conversionEdits() (methods []string) {
-	c.removed = map[ast.Node]bool{}
-	for _, d := range c.file.Decls {
+	used := slices.DeleteFunc(slices.Clone(c.file.Imports), c.isUnused)
+	c.file.Decls = slices.DeleteFunc(c.file.Decls, func(d ast.Decl) bool {
 		switch d := d.(type) {
 		case *ast.FuncDecl:
 			if isConversion(d) {
 				methods = append(methods, fmt.Sprintf("%s of %s", d.Name.Name, receiverName(d)))
 				c.removeNode(d, d.Doc)
+				return true
 			}
 		case *ast.GenDecl:
-			c.removeAssertions(d)
+			return c.removeSpecs(d, isAssertion)
+		}
+		return false
+	})
+	for _, d := range c.file.Decls {
+		if g, ok := d.(*ast.GenDecl); ok {
+			c.removeSpecs(g, func(s ast.Spec, _ token.Token) bool {
+				i, ok := s.(*ast.ImportSpec)
+				return ok && slices.Contains(used, i) && c.isUnused(i)
+			})
 		}
 	}
-	if len(c.removed) > 0 {
-		c.removeUnusedImports()
-	}
 	return methods
+}
+
+// isUnused reports whether nothing in the file uses an import, as far as its path tells its name.
+func (c *copier) isUnused(i *ast.ImportSpec) bool {
+	path, err := strconv.Unquote(i.Path.Value)
+	return err == nil && !astutil.UsesImport(c.file, path)
 }
 
 // isConversion reports whether a function is a method of a conversion.
@@ -199,94 +175,36 @@ func receiverName(d *ast.FuncDecl) string {
 	return "a type"
 }
 
-// removeAssertions removes lines such as var _ conversion.Hub = &Book{}.
-func (c *copier) removeAssertions(d *ast.GenDecl) {
-	var gone []*ast.ValueSpec
-	for _, s := range d.Specs {
-		v, ok := s.(*ast.ValueSpec)
-		if ok && d.Tok == token.VAR && isConverter(v.Type) && !slices.ContainsFunc(v.Names, func(n *ast.Ident) bool { return n.Name != "_" }) {
-			gone = append(gone, v)
-		}
-	}
-	if len(gone) > 0 && len(gone) == len(d.Specs) {
+// isAssertion reports whether a declaration is such as var _ conversion.Hub = &Book{}.
+func isAssertion(s ast.Spec, tok token.Token) bool {
+	v, ok := s.(*ast.ValueSpec)
+	return ok && tok == token.VAR && isConverter(v.Type) && !slices.ContainsFunc(v.Names, func(n *ast.Ident) bool { return n.Name != "_" })
+}
+
+// removeSpecs removes some parts of a declaration, and reports whether that are all of them.
+func (c *copier) removeSpecs(d *ast.GenDecl, isGone func(ast.Spec, token.Token) bool) (all bool) {
+	kept := slices.DeleteFunc(slices.Clone(d.Specs), func(s ast.Spec) bool { return isGone(s, d.Tok) })
+	if len(kept) == 0 && len(d.Specs) > 0 {
 		c.removeNode(d, d.Doc)
-		return
-	}
-	for _, v := range gone {
-		c.removeNode(v, v.Doc)
-	}
-}
-
-// removeUnusedImports removes the imports that only removed code uses.
-func (c *copier) removeUnusedImports() {
-	used, gone := map[string]bool{}, map[string]bool{}
-	ast.Inspect(c.file, func(n ast.Node) bool {
-		if c.removed[n] {
-			packagesIn(n, gone)
-			return false
-		}
-		if s, ok := n.(*ast.SelectorExpr); ok {
-			packagesIn(s, used)
-		}
 		return true
-	})
-	for _, d := range c.file.Decls {
-		g, ok := d.(*ast.GenDecl)
-		if !ok || g.Tok != token.IMPORT {
+	}
+	for _, s := range d.Specs {
+		if slices.Contains(kept, s) {
 			continue
 		}
-		var unused []*ast.ImportSpec
-		for _, s := range g.Specs {
-			if i, ok := s.(*ast.ImportSpec); ok && slices.ContainsFunc(importNames(i), func(name string) bool { return gone[name] && !used[name] }) {
-				unused = append(unused, i)
-			}
-		}
-		if len(unused) == len(g.Specs) {
-			c.removeNode(g, g.Doc)
-			continue
-		}
-		for _, i := range unused {
-			c.removeNode(i, i.Doc)
+		switch s := s.(type) {
+		case *ast.ValueSpec:
+			c.removeNode(s, s.Doc)
+		case *ast.ImportSpec:
+			c.removeNode(s, s.Doc)
 		}
 	}
+	d.Specs = kept
+	return false
 }
-
-// packagesIn notes the names before dots.
-func packagesIn(n ast.Node, names map[string]bool) {
-	for node := range ast.Preorder(n) {
-		if s, ok := node.(*ast.SelectorExpr); ok {
-			if id, ok := s.X.(*ast.Ident); ok {
-				names[id.Name] = true
-			}
-		}
-	}
-}
-
-// importNames are the names that a file may have for an imported package.
-func importNames(i *ast.ImportSpec) []string {
-	if i.Name != nil {
-		return []string{i.Name.Name}
-	}
-	whole, err := strconv.Unquote(i.Path.Value)
-	if err != nil {
-		return nil
-	}
-	base := path.Base(whole)
-	names := []string{base, strings.TrimPrefix(base, "go-")}
-	if majorVersion.MatchString(base) {
-		names = append(names, path.Base(path.Dir(whole)))
-	}
-	if name, _, ok := strings.Cut(base, "."); ok { // yaml.v3
-		names = append(names, name)
-	}
-	return names
-}
-
-var majorVersion = regexp.MustCompile(`^v[0-9]+$`)
 
 // removeNode removes the lines of a declaration, with the comment above it and an empty line before that.
 func (c *copier) removeNode(n ast.Node, doc *ast.CommentGroup) {
-	c.removed[n] = true
 	from, to := c.offsetOf(n.Pos()), c.offsetOf(n.End())
 	if doc != nil {
 		from = c.offsetOf(doc.Pos())

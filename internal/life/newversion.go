@@ -54,7 +54,7 @@ var markerOfPackage = regexp.MustCompile(`(?m)^[ \t]*// \+` + markFeature + `=.*
 type packageCopy struct {
 	from         *goVersion
 	version, dir string
-	// code are the Go files, and sameLines the same ones with the line numbers of those that they come from. embedded are files that the code embeds.
+	// code are the Go files, and sameLines the same ones with the line numbers of those that they come from. embedded are files that the other package embeds.
 	code, sameLines, embedded Outputs
 	// stored is the other package with its kinds marked as stored, unless they are stored in one of all versions.
 	stored Outputs
@@ -80,7 +80,6 @@ func copyVersion(from *goVersion, version string, all []goVersion) (*packageCopy
 	if err != nil {
 		return nil, err
 	}
-	var embeds []string
 	for _, file := range files {
 		base := filepath.Base(file)
 		if notCopied.MatchString(base) {
@@ -106,21 +105,20 @@ func copyVersion(from *goVersion, version string, all []goVersion) (*packageCopy
 		name := filepath.Join(c.dir, strings.ReplaceAll(base, from.version, version))
 		c.code, c.sameLines = append(c.code, outFile{name, copied.text}), append(c.sameLines, outFile{name, copied.sameLines})
 		c.sources[name] = file
-		embeds = append(embeds, copied.embeds...)
 	}
-	if err := c.addEmbedded(embeds); err != nil {
+	if err := c.addEmbedded(); err != nil {
 		return nil, err
 	}
 	c.stored, err = withLinesAdded(unstoredKinds(from, all))
 	return c, err
 }
 
-// addEmbedded adds the files of the other package that patterns embed.
-func (c *packageCopy) addEmbedded(patterns []string) error {
+// addEmbedded adds the files that the other package embeds.
+func (c *packageCopy) addEmbedded() error {
 	for _, file := range c.from.embedded {
 		rel, err := filepath.Rel(c.from.dir, file)
-		if err != nil || !isEmbedded(filepath.ToSlash(rel), patterns) {
-			continue
+		if err != nil {
+			return err
 		}
 		data, err := os.ReadFile(file) //nolint:gosec // a file of the package
 		if err != nil {
