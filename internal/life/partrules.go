@@ -199,15 +199,14 @@ func (l *law) newValueNotGated() {
 
 func (l *law) newValueAtOnce() {
 	l.newValues(func(crd, version string, path feature.Path, value string) {
-		for _, f := range l.next.Model.Features() {
-			for i := range f.Targets {
-				if t := &f.Targets[i]; t.Resource+"."+t.Group == crd && t.Version == version && slices.Contains(t.Values, value) && t.Path.String() == path.String() {
-					if known, atOnce := l.opensAtOnce(f); atOnce {
-						l.addFinding(f.Spec.Gate, "stages", "the value %s of %s is new in %s, and open by default in the same release", value, path, known)
-					}
-				}
+		l.eachTarget(l.next, func(f *feature.Feature, t *feature.Target) {
+			if t.Resource+"."+t.Group != crd || t.Version != version || !slices.Contains(t.Values, value) || t.Path.String() != path.String() {
+				return
 			}
-		}
+			if known, atOnce := l.opensAtOnce(f); atOnce {
+				l.addFinding(f.Spec.Gate, "stages", "the value %s of %s is new in %s, and open by default in the same release", value, path, known)
+			}
+		})
 	})
 }
 

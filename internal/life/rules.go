@@ -175,36 +175,38 @@ func (l *law) historyChanged(p *pair) {
 	}
 }
 
-func (l *law) featureVanished() {
+// eachGone calls f for each feature that had begun in the base, and that features.yaml no longer has.
+func (l *law) eachGone(f func(spec *v1alpha1.FeatureSpec, was *feature.Feature)) {
 	for i := range l.old.Features {
-		gate := l.old.Features[i].Gate
-		if f := l.old.Model.Feature(gate); f != nil && f.Entry >= 0 && f.Stage != v1alpha1.Removed && l.next.specOf(gate) == nil {
-			if other := l.sameParts(&l.old.Features[i]); other != "" {
-				continue // feature-renamed reports it
-			}
-			l.addFinding(gate, "", "%s was %s in %s, and features.yaml no longer has it", gate, lowerStage(f.Stage), l.old.Release)
+		spec := &l.old.Features[i]
+		if was := l.old.Model.Feature(spec.Gate); was != nil && was.Entry >= 0 && l.next.specOf(spec.Gate) == nil {
+			f(spec, was)
 		}
 	}
+}
+
+func (l *law) featureVanished() {
+	l.eachGone(func(spec *v1alpha1.FeatureSpec, was *feature.Feature) {
+		if was.Stage != v1alpha1.Removed && l.sameParts(spec) == "" { // feature-renamed reports the others
+			l.addFinding(spec.Gate, "", "%s was %s in %s, and features.yaml no longer has it", spec.Gate, lowerStage(was.Stage), l.old.Release)
+		}
+	})
 }
 
 func (l *law) featureRenamed() {
-	for i := range l.old.Features {
-		f := &l.old.Features[i]
-		if was := l.old.Model.Feature(f.Gate); was != nil && was.Entry >= 0 && l.next.specOf(f.Gate) == nil {
-			if other := l.sameParts(f); other != "" {
-				l.addFinding(other, "gate", "%s was called %s in %s", other, f.Gate, l.old.Release)
-			}
+	l.eachGone(func(spec *v1alpha1.FeatureSpec, _ *feature.Feature) {
+		if other := l.sameParts(spec); other != "" {
+			l.addFinding(other, "gate", "%s was called %s in %s", other, spec.Gate, l.old.Release)
 		}
-	}
+	})
 }
 
 func (l *law) tombstoneGone() {
-	for i := range l.old.Features {
-		gate := l.old.Features[i].Gate
-		if f := l.old.Model.Feature(gate); f != nil && f.Stage == v1alpha1.Removed && l.next.specOf(gate) == nil {
-			l.addFinding(gate, "", "the entry of %s, which was removed, is gone", gate)
+	l.eachGone(func(spec *v1alpha1.FeatureSpec, was *feature.Feature) {
+		if was.Stage == v1alpha1.Removed {
+			l.addFinding(spec.Gate, "", "the entry of %s, which was removed, is gone", spec.Gate)
 		}
-	}
+	})
 }
 
 func (l *law) removedFeatureRevived(p *pair) {
