@@ -290,7 +290,10 @@ func TestSettingsOfHostileLengthAreBounded(t *testing.T) {
 
 // TestTektonSettings reads every key of Tekton's ConfigMap feature-flags.
 func TestTektonSettings(t *testing.T) {
-	m, _ := tekton(t)
+	m, findings := feature.Define(component(t, tektonComponent), features(t, tektonFeatures), feature.Options{})
+	if err := findings.Err(); err != nil {
+		t.Fatal(err)
+	}
 	settings := map[string]string{
 		"enable-api-fields": "beta", "await-sidecar-readiness": "true", "coschedule": "workspaces", "disable-creds-init": "false",
 		"disable-inline-spec": "", "enable-artifacts": "false", "enable-cel-in-whenexpression": "false",

@@ -1,16 +1,6 @@
 package feature_test
 
-import (
-	"cmp"
-	"strings"
-	"testing"
-
-	"sluice.dev/api/v1alpha1"
-	"sluice.dev/feature"
-	"sluice.dev/tools/featuregen"
-)
-
-// A component in the form of Tekton Pipelines: its settings, and the parts of its API that its own webhook gates.
+// A component in the form of Tekton Pipelines: its settings, and the features that have had keys there.
 
 const tektonComponent = `
 metadata: {name: tekton-pipelines}
@@ -48,88 +38,6 @@ const tektonFeatures = `
 - {component: tekton-pipelines, gate: ReadOnlyRootFilesystem, key: set-security-context-read-only-root-filesystem}
 - {component: tekton-pipelines, gate: AffinityAssistant, key: disable-affinity-assistant, inverted: true, stages: [{stage: Stable, release: v0.1.0}, {stage: Deprecated, release: v0.60.0}]}
 - {component: tekton-pipelines, gate: CustomTasks, key: enable-custom-tasks, impliedByLevel: true, stages: [{stage: Beta, release: v0.43.0, default: true}]}
+- {component: tekton-pipelines, gate: CELInWhenExpression, key: enable-cel-in-whenexpression, followsLevel: false}
+- {component: tekton-pipelines, gate: ParamEnum, key: enable-param-enum, followsLevel: false}
 `
-
-// tekton defines the component with all its features.
-func tekton(t *testing.T) (*feature.Model, []featuregen.TektonCase) {
-	t.Helper()
-	specs, cases, crds := featuregen.Tekton("tekton-pipelines")
-	list := features(t, tektonFeatures)
-	for _, s := range specs {
-		list = append(list, v1alpha1.Feature{Spec: s})
-	}
-	var resources []feature.Resource
-	for _, crd := range crds {
-		r, err := feature.ResourceOf(crd)
-		if err != nil {
-			t.Fatal(err)
-		}
-		resources = append(resources, r)
-	}
-	m, findings := feature.Define(component(t, tektonComponent), list, feature.Options{Resources: resources})
-	if err := findings.Err(); err != nil {
-		t.Fatal(err)
-	}
-	return m, cases
-}
-
-// TestTektonParts has each part of the API that Tekton's own webhook gates, in each object in which tasks and pipelines are
-// embedded, at each level and with each flag: refused and accepted as there, and the refusal names the place, the stage and what
-// to set, as Tekton's message does.
-func TestTektonParts(t *testing.T) {
-	m, cases := tekton(t)
-	flags := map[string]bool{"": true}
-	gates := map[string]bool{}
-	for _, c := range cases {
-		flags[c.Flag], gates[c.Gate] = true, true
-	}
-	if len(cases) < 120 || len(flags) != 16 || len(gates) != 16 {
-		t.Fatalf("%d cases of %d gates with %d flags", len(cases), len(gates), len(flags))
-	}
-	open, closed := 0, 0
-	for set, level := range map[string]v1alpha1.Level{"": v1alpha1.LevelBeta, "stable": v1alpha1.LevelStable, "beta": v1alpha1.LevelBeta, "alpha": v1alpha1.LevelAlpha} {
-		for flag := range flags {
-			settings := map[string]string{}
-			if set != "" {
-				settings["enable-api-fields"] = set
-			}
-			if flag != "" {
-				settings[flag] = "true"
-			}
-			e := evaluator(t, m, settings)
-			for _, c := range cases {
-				want := c.Gate == "" || c.Opens(level, flag)
-				object := map[string]any{"spec": c.Spec}
-				r := &feature.Request{Group: featuregen.TektonGroup, Version: "v1", Resource: c.Resource, Object: object}
-				d := e.Evaluate(r)
-				if d.Allowed() != want {
-					t.Errorf("%v: %s %s: allowed %v", settings, c.Resource, show(t, c.Spec), d.Allowed())
-				}
-				if want {
-					open++
-				} else {
-					closed++
-					stage := string(cmp.Or(c.Level, v1alpha1.LevelAlpha))
-					for _, w := range []string{c.Place + ": ", stage + "; needs feature \"" + c.Gate + "\"", c.Need() + " tekton-pipelines/feature-flags"} {
-						if !strings.Contains(d.Message(), w) {
-							t.Errorf("%s is not in %s", w, d.Message())
-						}
-					}
-					if d.Rejected.Count != 1 {
-						t.Errorf("%s: %s", show(t, c.Spec), d.Message())
-					}
-				}
-				// On update as well, if the stored object does not have it; here alone is another judgement than Tekton's.
-				r.Old = map[string]any{"spec": map[string]any{"description": "d"}}
-				if d := e.Evaluate(r); d.Allowed() != want {
-					t.Errorf("%v: %s %s, updated: allowed %v", settings, c.Resource, show(t, c.Spec), d.Allowed())
-				}
-				r.Old = object
-				if d := e.Evaluate(r); !d.Allowed() {
-					t.Errorf("%v: %s %s, stored: %s", settings, c.Resource, show(t, c.Spec), d.Message())
-				}
-			}
-		}
-	}
-	t.Logf("%d cases: %d accepted and %d refused at 4 levels with %d flags", len(cases), open, closed, len(flags))
-}

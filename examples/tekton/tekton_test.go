@@ -85,13 +85,9 @@ type judged struct {
 }
 
 // cases are the rows of the documented table, in each place where a task or a pipeline is embedded, in all versions.
-func cases(t *testing.T, m *feature.Model) (out []judged) {
+func cases(t *testing.T) (out []judged) {
 	t.Helper()
-	_, rows, _ := featuregen.Tekton("tekton-pipelines")
-	for _, row := range rows {
-		if row.Gate != "" && m.Feature(row.Gate) == nil {
-			continue // it stands in a proposal only
-		}
+	for _, row := range featuregen.Tekton() {
 		old := row
 		old.Place, old.Spec = inV1beta1.Replace(row.Place), nil
 		text, err := json.Marshal(row.Spec)
@@ -112,6 +108,71 @@ func cases(t *testing.T, m *feature.Model) (out []judged) {
 			}, version})
 	}
 	return out
+}
+
+// TestTheEvaluatorJudgesAsTheTableSays has each row of the table at each level and with each flag: refused and accepted as by Tekton's own
+// webhook, and the refusal names the place, the stage and what to set, as Tekton's message does.
+func TestTheEvaluatorJudgesAsTheTableSays(t *testing.T) {
+	m, cases := example(t), cases(t)
+	flags := map[string]bool{"": true}
+	gates := map[string]bool{}
+	for i := range cases {
+		flags[cases[i].Flag], gates[cases[i].Gate] = true, true
+	}
+	if len(cases) < 240 || len(flags) != 15 || len(gates) != 15 {
+		t.Fatalf("%d cases of %d gates with %d flags", len(cases), len(gates), len(flags))
+	}
+	open, closed := 0, 0
+	for set, level := range map[string]v1alpha1.Level{"": v1alpha1.LevelBeta, "stable": v1alpha1.LevelStable, "beta": v1alpha1.LevelBeta, "alpha": v1alpha1.LevelAlpha} {
+		for flag := range flags {
+			data := map[string]string{}
+			if set != "" {
+				data["enable-api-fields"] = set
+			}
+			if flag != "" {
+				data[flag] = "true"
+			}
+			settings, findings := m.ParseSettings(data)
+			if err := findings.Err(); err != nil {
+				t.Fatal(err)
+			}
+			e := m.Resolve(settings, feature.Runtime{}).Compile()
+			for i := range cases {
+				c := &cases[i]
+				want := c.Gate == "" || c.Opens(level, flag)
+				object := map[string]any{"spec": c.Spec}
+				r := &feature.Request{Group: featuregen.TektonGroup, Version: c.version, Resource: c.Resource, Object: object}
+				d := e.Evaluate(r)
+				if d.Allowed() != want {
+					t.Errorf("%v: %s %s: allowed %v", data, c.Resource, featuregen.Show(c.Spec), d.Allowed())
+				}
+				if want {
+					open++
+				} else {
+					closed++
+					stage := string(cmp.Or(c.Level, v1alpha1.LevelAlpha))
+					for _, w := range []string{c.Place + ": ", stage + "; needs feature \"" + c.Gate + "\"", c.Need() + " tekton-pipelines/feature-flags"} {
+						if !strings.Contains(d.Message(), w) {
+							t.Errorf("%s is not in %s", w, d.Message())
+						}
+					}
+					if d.Rejected.Count != 1 {
+						t.Errorf("%s: %s", featuregen.Show(c.Spec), d.Message())
+					}
+				}
+				// On update as well, if the stored object does not have it; here alone is another judgement than Tekton's.
+				r.Old = map[string]any{"spec": map[string]any{"description": "d"}}
+				if d := e.Evaluate(r); d.Allowed() != want {
+					t.Errorf("%v: %s %s, updated: allowed %v", data, c.Resource, featuregen.Show(c.Spec), d.Allowed())
+				}
+				r.Old = object
+				if d := e.Evaluate(r); !d.Allowed() {
+					t.Errorf("%v: %s %s, stored: %s", data, c.Resource, featuregen.Show(c.Spec), d.Message())
+				}
+			}
+		}
+	}
+	t.Logf("%d cases: %d accepted and %d refused at 4 levels with %d flags", len(cases), open, closed, len(flags))
 }
 
 // TestThePoliciesJudgeAsTheTableSays has each row of the table accepted and refused by policies alone, at each level and with its flag.
@@ -158,7 +219,7 @@ func TestThePoliciesJudgeAsTheTableSays(t *testing.T) {
 			}
 		}
 	}
-	all := cases(t, m)
+	all := cases(t)
 	for i := range all {
 		c := &all[i]
 		levels := []v1alpha1.Level{"", v1alpha1.LevelStable, v1alpha1.LevelBeta, v1alpha1.LevelAlpha}

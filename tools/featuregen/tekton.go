@@ -6,9 +6,6 @@ import (
 	"slices"
 	"strings"
 
-	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-
 	"sluice.dev/api/v1alpha1"
 	"sluice.dev/feature"
 )
@@ -40,8 +37,6 @@ type tektonPart struct {
 	path  string
 	level v1alpha1.Level
 	flag  string
-	// pattern narrows the part down.
-	pattern string
 	// uses are values that are gated.
 	uses []any
 }
@@ -69,7 +64,10 @@ var tektonHomes = map[string][][2]string{
 	inPipelineRun: {{"pipelineruns", "spec"}},
 }
 
-func withName(name string) map[string]any { return map[string]any{"name": name} }
+// withName is an object with a name, and all that the schema of some list requires of its items.
+func withName(name string) map[string]any {
+	return map[string]any{"name": name, "value": "v", "mountPath": "/m", "computeResources": map[string]any{}}
+}
 
 const celFlag, enumFlag = "enable-cel-in-whenexpression", "enable-param-enum"
 
@@ -81,7 +79,7 @@ func tektonParts() []tektonPart {
 		{gate: "StepWorkspaces", in: inTask, path: "sidecars[*].workspaces[*]", level: beta, uses: []any{withName("w")}},
 		{gate: "StepOutput", in: inTask, path: "steps[*].stdoutConfig", level: alpha, uses: []any{map[string]any{"path": "p"}, map[string]any{}}},
 		{gate: "StepOutput", in: inTask, path: "steps[*].stderrConfig", level: alpha, uses: []any{map[string]any{"path": "p"}}},
-		{gate: "WindowsScript", in: inTask, path: "steps[*].script", level: alpha, pattern: `^\s*#!win`, uses: []any{"#!win\nx", "\n  #!win", "#!windows"}},
+		{gate: "WindowsScript", in: inTask, path: "steps[*].script", level: alpha, uses: []any{"#!win\nx", "\n  #!win", "#!windows"}},
 		{gate: "StepResolver", in: inTask, path: "steps[*].ref.resolver", level: beta, uses: []any{"git"}},
 		{gate: "StepResolver", in: inTask, path: "steps[*].ref.params[*]", level: beta, uses: []any{withName("p")}},
 		{gate: "ParamEnum", in: inTask, path: "params[*].enum", flag: enumFlag, uses: []any{[]any{"a"}}},
@@ -92,7 +90,6 @@ func tektonParts() []tektonPart {
 		{gate: "PipelineResolver", in: inPipelineRun, path: "pipelineRef.resolver", level: beta, uses: []any{"git"}},
 		{gate: "PipelineResolver", in: inPipelineRun, path: "pipelineRef.params[*]", level: beta, uses: []any{withName("p")}},
 		{gate: "Debug", in: inTaskRun, path: "debug", level: alpha, uses: []any{map[string]any{}, map[string]any{"breakpoints": map[string]any{"onFailure": "enabled"}}}},
-		{gate: "TasksTimeout", in: inPipeline, path: "tasksTimeout", level: alpha, uses: []any{"1h"}},
 	}
 	for _, name := range []string{"stepSpecs", "sidecarSpecs", "computeResources"} {
 		gate, use := "RunSpecs", []any{[]any{withName("s")}}
@@ -138,46 +135,14 @@ var tektonPasses = []struct {
 	{inTaskRun, "description", "d"},
 }
 
-// tektonGates are the features that gate parts: key, history, and whether the level opens them.
-var tektonGates = map[string]v1alpha1.FeatureSpec{
-	"TasksTimeout":         {},
-	"StepWorkspaces":       {Stages: []v1alpha1.FeatureStage{{Stage: v1alpha1.Beta, Release: "v0.50.0"}}},
-	"StepOutput":           {},
-	"WindowsScript":        {},
-	"StepResolver":         {Stages: []v1alpha1.FeatureStage{{Stage: v1alpha1.Beta, Release: "v0.54.0"}}},
-	"Debug":                {},
-	"RunSpecs":             {Stages: []v1alpha1.FeatureStage{{Stage: v1alpha1.Beta, Release: "v0.53.0"}}},
-	"ComputeResources":     {Stages: []v1alpha1.FeatureStage{{Stage: v1alpha1.Beta, Release: "v0.53.0"}}},
-	"PipelineResolver":     {Stages: []v1alpha1.FeatureStage{{Stage: v1alpha1.Beta, Release: "v0.40.0"}}},
-	"TaskResolver":         {Stages: []v1alpha1.FeatureStage{{Stage: v1alpha1.Beta, Release: "v0.40.0"}}},
-	"OnError":              {Stages: []v1alpha1.FeatureStage{{Stage: v1alpha1.Beta, Release: "v0.55.0"}}},
-	"Matrix":               {Stages: []v1alpha1.FeatureStage{{Stage: v1alpha1.Alpha, Release: "v0.35.0"}, {Stage: v1alpha1.Beta, Release: "v0.53.0"}}},
-	"PipelinesInPipelines": {},
-	"CELInWhenExpression":  {Key: celFlag, FollowsLevel: new(false)},
-	"ParamEnum":            {Key: enumFlag, FollowsLevel: new(false)},
-}
-
-// Tekton returns the features that gate parts of a Tekton-shaped API, and the kinds. It also returns every use of every part, in
-// each object that can embed a task or a pipeline.
-func Tekton(component string) (features []v1alpha1.FeatureSpec, cases []TektonCase, crds []*apiextensionsv1.CustomResourceDefinition) {
-	gates := map[string]*v1alpha1.FeatureSpec{}
+// Tekton returns every use of every part, in each object that can embed a task or a pipeline. The features that gate the parts, and the
+// kinds, are those of examples/tekton.
+func Tekton() (cases []TektonCase) {
 	for _, p := range tektonParts() {
-		s := gates[p.gate]
-		if s == nil {
-			spec := tektonGates[p.gate]
-			spec.Component, spec.Gate = component, p.gate
-			if spec.Stages == nil {
-				spec.Stages = []v1alpha1.FeatureStage{{Stage: v1alpha1.Alpha, Release: "v1.0.0"}}
-			}
-			s = &spec
-			gates[p.gate] = s
-		}
 		for _, home := range tektonHomes[p.in] {
-			s.Parts = append(s.Parts, v1alpha1.Part{Group: TektonGroup, Resource: home[0], Field: home[1] + "." + p.path, Pattern: p.pattern})
 			for _, use := range p.uses {
-				flag := cmp.Or(p.flag, feature.Kebab(p.gate))
 				cases = append(cases, TektonCase{
-					Resource: home[0], Spec: specWith(home[1]+"."+p.path, use), Gate: p.gate, Level: p.level, Flag: flag,
+					Resource: home[0], Spec: specWith(home[1]+"."+p.path, use), Gate: p.gate, Level: p.level, Flag: cmp.Or(p.flag, feature.Kebab(p.gate)),
 					Place: strings.ReplaceAll(home[1]+"."+p.path, "[*]", "[0]"),
 				})
 			}
@@ -188,11 +153,7 @@ func Tekton(component string) (features []v1alpha1.FeatureSpec, cases []TektonCa
 			cases = append(cases, TektonCase{Resource: home[0], Spec: specWith(home[1]+"."+p.path, p.value), Level: v1alpha1.LevelStable})
 		}
 	}
-	for _, s := range gates {
-		features = append(features, *s)
-	}
-	slices.SortFunc(features, func(a, b v1alpha1.FeatureSpec) int { return strings.Compare(a.Gate, b.Gate) })
-	return features, cases, tektonCRDs()
+	return cases
 }
 
 // specWith is a spec with a value at a path, with one item in each list on the way.
@@ -210,57 +171,6 @@ func specWith(path string, value any) map[string]any {
 	}
 	spec, _ := value.(map[string]any)
 	return spec
-}
-
-func tektonCRDs() (out []*apiextensionsv1.CustomResourceDefinition) {
-	type props = map[string]apiextensionsv1.JSONSchemaProps
-	yes, atomic := true, "atomic"
-	text := apiextensionsv1.JSONSchemaProps{Type: "string"}
-	free := apiextensionsv1.JSONSchemaProps{Type: "object", XPreserveUnknownFields: &yes}
-	object := func(p props) apiextensionsv1.JSONSchemaProps {
-		return apiextensionsv1.JSONSchemaProps{Type: "object", Properties: p}
-	}
-	list := func(item apiextensionsv1.JSONSchemaProps) apiextensionsv1.JSONSchemaProps {
-		return apiextensionsv1.JSONSchemaProps{Type: "array", Items: &apiextensionsv1.JSONSchemaPropsOrArray{Schema: &item}, XListType: &atomic}
-	}
-	named := list(object(props{"name": text, "value": text}))
-	params := list(object(props{"name": text, "type": text, "enum": list(text)}))
-	ref := object(props{"name": text, "resolver": text, "params": named})
-	when := list(object(props{"name": text, "input": text, "operator": text, "values": list(text), "cel": text}))
-	task := object(props{
-		"description": text, "params": params,
-		"steps": list(object(props{
-			"name": text, "image": text, "script": text, "workspaces": named, "ref": ref, "when": when,
-			"stdoutConfig": object(props{"path": text}), "stderrConfig": object(props{"path": text}),
-		})),
-		"sidecars": list(object(props{"name": text, "image": text, "workspaces": named})),
-	})
-	pipelineTasks := list(object(props{
-		"name": text, "taskRef": ref, "taskSpec": task, "onError": text, "matrix": free, "pipelineRef": free, "pipelineSpec": free,
-		"when": when,
-	}))
-	pipeline := object(props{"description": text, "tasksTimeout": text, "params": params, "tasks": pipelineTasks, "finally": pipelineTasks})
-	specs := props{"name": text, "pipelineTaskName": text, "stepSpecs": named, "sidecarSpecs": named, "computeResources": free}
-	for kind, spec := range map[string]apiextensionsv1.JSONSchemaProps{
-		"Task": task, "Pipeline": pipeline,
-		"TaskRun":     object(props{"description": text, "debug": free, "taskRef": ref, "taskSpec": task, "stepSpecs": named, "sidecarSpecs": named, "computeResources": free}),
-		"PipelineRun": object(props{"description": text, "pipelineRef": ref, "pipelineSpec": pipeline, "taskRunSpecs": list(object(specs))}),
-	} {
-		singular := strings.ToLower(kind)
-		out = append(out, &apiextensionsv1.CustomResourceDefinition{
-			TypeMeta:   metav1.TypeMeta{APIVersion: apiextensionsv1.SchemeGroupVersion.String(), Kind: "CustomResourceDefinition"},
-			ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprintf("%ss.%s", singular, TektonGroup)},
-			Spec: apiextensionsv1.CustomResourceDefinitionSpec{
-				Group: TektonGroup, Scope: apiextensionsv1.NamespaceScoped,
-				Names: apiextensionsv1.CustomResourceDefinitionNames{Kind: kind, ListKind: kind + "List", Plural: singular + "s", Singular: singular},
-				Versions: []apiextensionsv1.CustomResourceDefinitionVersion{{
-					Name: "v1", Served: true, Storage: true,
-					Schema: &apiextensionsv1.CustomResourceValidation{OpenAPIV3Schema: &apiextensionsv1.JSONSchemaProps{Type: "object", Properties: props{"spec": spec}}},
-				}},
-			},
-		})
-	}
-	return out
 }
 
 // Opens reports whether settings open the part of a case, by Tekton's rules: alpha opens what is beta too, and a flag is its own.

@@ -5,10 +5,13 @@ package enforcement
 import (
 	"context"
 	"fmt"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
 
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -16,9 +19,58 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"sluice.dev/api/v1alpha1"
+	"sluice.dev/feature"
 	"sluice.dev/feature/policy"
 	"sluice.dev/tools/featuregen"
 )
+
+// tektonExample applies the kinds of examples/tekton, which no webhook converts here. It returns its features, and the kinds by resource.
+func (s *server) tektonExample() (*feature.Model, map[string]string) {
+	s.Helper()
+	var c v1alpha1.Component
+	var list []v1alpha1.Feature
+	var o feature.Options
+	kinds := map[string]string{}
+	for _, file := range []string{"crds.yaml", "manifests.yaml"} {
+		text, err := os.ReadFile(filepath.Join("../../../examples/tekton", file))
+		if err != nil {
+			s.Fatal(err)
+		}
+		for part := range strings.SplitSeq(string(text), "\n---\n") {
+			var head metav1.TypeMeta
+			err := yaml.Unmarshal([]byte(part), &head)
+			switch head.Kind {
+			case "Component":
+				err = yaml.UnmarshalStrict([]byte(part), &c)
+			case "Feature":
+				list = append(list, v1alpha1.Feature{})
+				err = yaml.UnmarshalStrict([]byte(part), &list[len(list)-1])
+			case "CustomResourceDefinition":
+				var crd apiextensionsv1.CustomResourceDefinition
+				if err = yaml.UnmarshalStrict([]byte(part), &crd); err != nil {
+					break
+				}
+				crd.Spec.Conversion = nil
+				u := s.unstructured(&crd)
+				s.apply(u)
+				if err = s.objects.WaitServed(s.Context(), u); err != nil {
+					break
+				}
+				kinds[crd.Spec.Names.Plural] = crd.Spec.Names.Kind
+				o.Resources = append(o.Resources, feature.Resource{})
+				o.Resources[len(o.Resources)-1], err = feature.ResourceOf(&crd)
+			}
+			if err != nil {
+				s.Fatal(err)
+			}
+		}
+	}
+	m, findings := feature.Define(&c, list, o)
+	if err := findings.Err(); err != nil {
+		s.Fatal(err)
+	}
+	return m, kinds
+}
 
 // TestE2ETektonShaped has every part that Tekton's webhook gates accepted and refused by policies as there, at each level and with
 // each flag, and goes on with what is stored.
@@ -26,21 +78,8 @@ func TestE2ETektonShaped(t *testing.T) {
 	t.Parallel()
 	s := connect(t)
 	s.namespace("tekton-pipelines", nil)
-	specs, cases, crds := featuregen.Tekton("tekton")
-	var texts []string
-	for _, crd := range crds {
-		text, err := yaml.Marshal(crd)
-		if err != nil {
-			t.Fatal(err)
-		}
-		s.applyYAML(string(text))
-		texts = append(texts, string(text))
-	}
-	features, err := yaml.Marshal(specs)
-	if err != nil {
-		t.Fatal(err)
-	}
-	m := model(t, "{metadata: {name: tekton}, spec: {release: v1.3.0, defaultLevel: beta, configMap: {namespace: tekton-pipelines, name: feature-flags}}}", string(features), texts...)
+	m, names := s.tektonExample()
+	cases := featuregen.Tekton()
 	set, err := policy.Compile(t.Context(), m, policy.Options{})
 	if err != nil {
 		t.Fatal(err)
@@ -51,10 +90,8 @@ func TestE2ETektonShaped(t *testing.T) {
 		}
 	}
 	kinds := map[string]dynamic.ResourceInterface{}
-	names := map[string]string{}
-	for _, crd := range crds {
-		kinds[crd.Spec.Names.Plural], _ = s.as("", schema.GroupVersionResource{Group: featuregen.TektonGroup, Version: "v1", Resource: crd.Spec.Names.Plural}, "tekton-pipelines")
-		names[crd.Spec.Names.Plural] = crd.Spec.Names.Kind
+	for plural := range names {
+		kinds[plural], _ = s.as("", schema.GroupVersionResource{Group: featuregen.TektonGroup, Version: "v1", Resource: plural}, "tekton-pipelines")
 	}
 	object := func(i int, spec map[string]any) *unstructured.Unstructured {
 		c := &cases[i]
@@ -70,7 +107,7 @@ func TestE2ETektonShaped(t *testing.T) {
 	}
 	s.settings("tekton-pipelines", nil)
 	s.enforce(set)
-	defer s.release("tekton")
+	defer s.release("tekton-pipelines")
 
 	accepted, refused := 0, 0
 	// judged tells how what the API server says of a new object differs from Tekton's rules.
