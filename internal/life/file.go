@@ -165,17 +165,12 @@ func (p Problems) asError() error {
 
 // Read reads features.yaml. The error lists all unknown fields, with their lines and the nearest names.
 func Read(ctx context.Context, path string) (*File, error) {
-	f, err := os.Open(path) //nolint:gosec // the file that the user names
+	data, err := limit.ReadFile(path, maxFile)
 	if errors.Is(err, os.ErrNotExist) {
 		return nil, fmt.Errorf("%s does not exist; docs/features-life.md says what it holds", path)
 	}
 	if err != nil {
 		return nil, err
-	}
-	defer f.Close() //nolint:errcheck // it is only read
-	data, err := limit.ReadAll(f, maxFile)
-	if err != nil {
-		return nil, fmt.Errorf("%s: %w", path, err)
 	}
 	return parseFile(ctx, path, data)
 }

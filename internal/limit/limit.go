@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"os"
 )
 
 // ErrTooLarge says that there was more to read than allowed.
@@ -15,6 +16,20 @@ var ErrTooLarge = errors.New("too large")
 // [ErrTooLarge], and no data.
 func ReadAll(r io.Reader, n int64) ([]byte, error) {
 	return ReadSized(r, 0, n)
+}
+
+// ReadFile reads a file that a user names, as ReadAll does.
+func ReadFile(name string, n int64) ([]byte, error) {
+	f, err := os.Open(name) //nolint:gosec // the user names it
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close() //nolint:errcheck // it was only read
+	data, err := ReadAll(f, n)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", name, err)
+	}
+	return data, nil
 }
 
 // ReadSized is ReadAll with a hint of how many bytes there will be, which saves copying; a wrong hint does no harm.

@@ -63,7 +63,7 @@ func Read(path, gatesKey string) (*Settings, error) {
 	if info.IsDir() {
 		return readFolder(path)
 	}
-	text, err := readFile(path)
+	text, err := limit.ReadFile(path, maxFile)
 	if err != nil {
 		return nil, err
 	}
@@ -251,24 +251,11 @@ func readFolder(path string) (*Settings, error) {
 			}
 			continue
 		}
-		text, err := readFile(name)
+		text, err := limit.ReadFile(name, maxFile)
 		if err != nil {
 			return nil, err
 		}
 		s.Data[e.Name()] = string(text)
 	}
 	return s, nil
-}
-
-func readFile(path string) ([]byte, error) {
-	f, err := os.Open(path) //nolint:gosec // the file that the program's operator names
-	if err != nil {
-		return nil, err
-	}
-	defer func() { _ = f.Close() }()
-	text, err := limit.ReadAll(f, maxFile)
-	if err != nil {
-		return nil, fmt.Errorf("%s: %w", path, err)
-	}
-	return text, nil
 }

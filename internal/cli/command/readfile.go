@@ -2,7 +2,6 @@ package command
 
 import (
 	"fmt"
-	"os"
 
 	"sluice.dev/internal/limit"
 )
@@ -11,18 +10,7 @@ import (
 const maxFile = 4 << 20
 
 // ReadFileBounded reads a file that a user has named.
-func ReadFileBounded(name string) ([]byte, error) {
-	f, err := os.Open(name) //nolint:gosec // the user names it
-	if err != nil {
-		return nil, err
-	}
-	defer f.Close() //nolint:errcheck // it was only read
-	data, err := limit.ReadAll(f, maxFile)
-	if err != nil {
-		return nil, fmt.Errorf("%s: %w", name, err)
-	}
-	return data, nil
-}
+func ReadFileBounded(name string) ([]byte, error) { return limit.ReadFile(name, maxFile) }
 
 // ReadInput reads a file, or standard input for -.
 func (e *Env) ReadInput(name string) ([]byte, error) {
