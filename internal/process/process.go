@@ -117,7 +117,7 @@ type Process struct {
 	configured   <-chan struct{}
 	parts        sync.WaitGroup
 	health       health
-	inForce      inForce
+	taken        sync.Map // the settings that the process has taken, by the name of the ConfigMap
 	certificates *Certificates
 }
 
@@ -231,7 +231,7 @@ func (p *Process) WatchConfig(ctx context.Context, run func(func()), name string
 		namespace = cmp.Or(p.DefaultsNamespace, namespace)
 	}
 	w := &resolution.ConfigWatch{
-		Kube: p.Kube, Namespace: namespace, Name: name, Apply: p.inForce.rememberTaken(name, apply), Log: p.Log, Recorder: p.Recorder,
+		Kube: p.Kube, Namespace: namespace, Name: name, Apply: p.rememberTaken(name, apply), Log: p.Log, Recorder: p.Recorder,
 		Optional: name == resolution.TimeoutConfigMap || name == resolve.CacheConfigMap,
 	}
 	run(func() { w.Run(ctx, sync.OnceFunc(func() { close(read) })) })

@@ -3,7 +3,6 @@ package process
 import (
 	"cmp"
 	"crypto/tls"
-	"crypto/x509"
 	"encoding/json"
 	"maps"
 	"net/http"
@@ -12,7 +11,6 @@ import (
 	"runtime"
 	"runtime/debug"
 	"sync"
-	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/spf13/pflag"
@@ -32,7 +30,7 @@ func (p *Process) addDebug(mux *http.ServeMux) {
 		w.Header().Set("Content-Type", "application/json")
 		text := json.NewEncoder(w)
 		text.SetIndent("", "  ")
-		_ = text.Encode(map[string]any{"version": p.Version, "roles": p.roleNames(), "flags": flags, "configMaps": p.inForce.settingsTaken()}) // the client may be gone
+		_ = text.Encode(map[string]any{"version": p.Version, "roles": p.roleNames(), "flags": flags, "configMaps": p.settingsTaken()}) // the client may be gone
 	})
 }
 
@@ -41,33 +39,22 @@ var urlUser = regexp.MustCompile(`://[^/?#\s"'@]*@`)
 
 func withoutUsers(s string) string { return urlUser.ReplaceAllString(s, "://***@") }
 
-// inForce has the settings of ConfigMaps that the process has taken.
-type inForce struct {
-	mu sync.Mutex
-	of map[string]map[string]string
-}
-
 // rememberTaken returns apply, and remembers what it took.
-func (f *inForce) rememberTaken(name string, apply func(map[string]string) error) func(map[string]string) error {
+func (p *Process) rememberTaken(name string, apply func(map[string]string) error) func(map[string]string) error {
 	return func(data map[string]string) error {
 		err := apply(data)
 		if err == nil {
-			f.mu.Lock()
-			defer f.mu.Unlock()
-			if f.of == nil {
-				f.of = map[string]map[string]string{}
-			}
-			f.of[name] = data
+			p.taken.Store(name, data)
 		}
 		return err
 	}
 }
 
-func (f *inForce) settingsTaken() map[string]map[string]string {
-	f.mu.Lock()
-	defer f.mu.Unlock()
+func (p *Process) settingsTaken() map[string]map[string]string {
 	out := map[string]map[string]string{}
-	for name, data := range f.of {
+	for key, value := range p.taken.Range {
+		name, _ := key.(string)
+		data, _ := value.(map[string]string)
 		out[name] = maps.Clone(data)
 		for k, v := range data {
 			out[name][k] = withoutUsers(v)
@@ -112,25 +99,12 @@ func buildRevision() string {
 // Certificates tell when the certificates of webhooks end.
 type Certificates struct {
 	expiry *prometheus.Desc
-	mu     sync.Mutex
-	of     map[string]getCertificate
+	of     sync.Map // the function for tls.Config.GetCertificate, by the name of the webhook
 }
-
-// getCertificate is for tls.Config.GetCertificate.
-type getCertificate func(*tls.ClientHelloInfo) (*tls.Certificate, error)
 
 // WatchCertificate returns get, and has a metric tell when the certificate of a webhook ends.
 func (p *Process) WatchCertificate(webhook string, get func(*tls.ClientHelloInfo) (*tls.Certificate, error)) func(*tls.ClientHelloInfo) (*tls.Certificate, error) {
-	return p.certificates.watchCertificate(webhook, get)
-}
-
-func (c *Certificates) watchCertificate(webhook string, get getCertificate) getCertificate {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.of == nil {
-		c.of = map[string]getCertificate{}
-	}
-	c.of[webhook] = get
+	p.certificates.of.Store(webhook, get)
 	return get
 }
 
@@ -139,26 +113,11 @@ func (c *Certificates) Describe(to chan<- *prometheus.Desc) { to <- c.expiry }
 
 // Collect implements prometheus.Collector. A webhook without a certificate has no value.
 func (c *Certificates) Collect(to chan<- prometheus.Metric) {
-	c.mu.Lock()
-	of := maps.Clone(c.of)
-	c.mu.Unlock()
-	for webhook, get := range of {
-		if end := expiryOf(get); !end.IsZero() {
-			to <- prometheus.MustNewConstMetric(c.expiry, prometheus.GaugeValue, float64(end.Unix()), webhook)
+	for key, value := range c.of.Range {
+		webhook, _ := key.(string)
+		get, _ := value.(func(*tls.ClientHelloInfo) (*tls.Certificate, error))
+		if pair, err := get(nil); err == nil {
+			to <- prometheus.MustNewConstMetric(c.expiry, prometheus.GaugeValue, float64(pair.Leaf.NotAfter.Unix()), webhook)
 		}
 	}
-}
-
-func expiryOf(get getCertificate) time.Time {
-	pair, err := get(nil)
-	if err != nil {
-		return time.Time{}
-	}
-	cert := pair.Leaf
-	if cert == nil {
-		if cert, err = x509.ParseCertificate(pair.Certificate[0]); err != nil {
-			return time.Time{}
-		}
-	}
-	return cert.NotAfter
 }

@@ -20,7 +20,7 @@ func TestFlagzShowsWhatIsInForceWithoutPasswords(t *testing.T) {
 	flags := pflag.NewFlagSet("serve", pflag.ContinueOnError)
 	flags.String("store", "https://user:secret@registry.example.com/x", "")
 	p.Flags = flags
-	apply := p.inForce.rememberTaken("git-resolver-config", func(data map[string]string) error {
+	apply := p.rememberTaken("git-resolver-config", func(data map[string]string) error {
 		if data["bad"] != "" {
 			return errors.New("bad")
 		}
@@ -59,11 +59,11 @@ func TestFlagzShowsWhatIsInForceWithoutPasswords(t *testing.T) {
 
 func TestTheEndOfACertificateIsAMetric(t *testing.T) {
 	reg := prometheus.NewRegistry()
-	c := NewMetrics(reg, "v1")
+	p := &Process{certificates: NewMetrics(reg, "v1")}
 	server := httptest.NewTLSServer(http.NotFoundHandler())
 	defer server.Close()
-	c.watchCertificate("one", func(*tls.ClientHelloInfo) (*tls.Certificate, error) { return &server.TLS.Certificates[0], nil })
-	c.watchCertificate("none", func(*tls.ClientHelloInfo) (*tls.Certificate, error) { return nil, errors.New("no certificate yet") })
+	p.WatchCertificate("one", func(*tls.ClientHelloInfo) (*tls.Certificate, error) { return &server.TLS.Certificates[0], nil })
+	p.WatchCertificate("none", func(*tls.ClientHelloInfo) (*tls.Certificate, error) { return nil, errors.New("no certificate yet") })
 	families, err := reg.Gather()
 	if err != nil {
 		t.Fatal(err)
