@@ -100,11 +100,11 @@ type Gates struct {
 	runtime    feature.Runtime
 	begun      bool
 	pins       *feature.States // the state at Begin
-	notified   []func(changed []featuregate.Feature)
 	told       map[string]bool // present problems that were logged
 	warned     map[string]bool // warnings that were logged
 
 	state    atomic.Pointer[state]
+	notified observers[[]featuregate.Feature]
 	watchers watchers
 	optIn    optIn
 	unknown  sync.Map // requested gates that do not exist
@@ -214,15 +214,7 @@ func (g *Gates) Problems() []Problem { return slices.Clone(g.state.Load().proble
 // OnChange calls do, with the sorted names, after features were turned on or off, or allowed, until stop is called. At that time
 // [Gates.Access] has changed already. Calls are sequential, in the goroutine of the change; do must not make another change.
 func (g *Gates) OnChange(do func(changed []featuregate.Feature)) (stop func()) {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	i := len(g.notified)
-	g.notified = append(g.notified, do)
-	return func() {
-		g.mu.Lock()
-		defer g.mu.Unlock()
-		g.notified[i] = nil
-	}
+	return g.notified.addObserver(do)
 }
 
 // SetRuntime sets the reports of processes, which decide about features with required processes.
@@ -237,15 +229,9 @@ func (g *Gates) applyChange(do func()) {
 	g.mu.Lock()
 	do()
 	changed := g.recompute()
-	notified := slices.Clone(g.notified)
 	g.mu.Unlock()
-	if changed == nil {
-		return
-	}
-	for _, do := range notified {
-		if do != nil {
-			do(changed)
-		}
+	if changed != nil {
+		g.notified.notifyAll(changed)
 	}
 }
 

@@ -3,7 +3,6 @@ package gate
 import (
 	"context"
 	"encoding/json"
-	"slices"
 	"sync"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -21,7 +20,7 @@ type Namespaces func(ctx context.Context, namespace string) (labels map[string]s
 type optIn struct {
 	mu       sync.Mutex
 	labels   Namespaces
-	notified []func(namespace string)
+	notified observers[string]
 	failing  bool // the last question was not answered, which was logged
 }
 
@@ -118,25 +117,8 @@ func (g *Gates) SetNamespaces(labels Namespaces) {
 
 // OnNamespaceChange calls do with the name of a namespace that has opted in or out, until stop is called.
 func (g *Gates) OnNamespaceChange(do func(namespace string)) (stop func()) {
-	g.optIn.mu.Lock()
-	defer g.optIn.mu.Unlock()
-	i := len(g.optIn.notified)
-	g.optIn.notified = append(g.optIn.notified, do)
-	return func() {
-		g.optIn.mu.Lock()
-		defer g.optIn.mu.Unlock()
-		g.optIn.notified[i] = nil
-	}
+	return g.optIn.notified.addObserver(do)
 }
 
 // NamespaceChanged calls the observers of OnNamespaceChange: a namespace has opted in or out.
-func (g *Gates) NamespaceChanged(namespace string) {
-	g.optIn.mu.Lock()
-	notified := slices.Clone(g.optIn.notified)
-	g.optIn.mu.Unlock()
-	for _, do := range notified {
-		if do != nil {
-			do(namespace)
-		}
-	}
-}
+func (g *Gates) NamespaceChanged(namespace string) { g.optIn.notified.notifyAll(namespace) }

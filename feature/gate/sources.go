@@ -5,6 +5,7 @@ import (
 	"flag"
 	"fmt"
 	"maps"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -94,18 +95,11 @@ func (g *Gates) setFlags(value string) []string {
 	return out
 }
 
+// notInEnv are the characters that the name of a variable does not have.
+var notInEnv = regexp.MustCompile(`[^A-Za-z0-9]`)
+
 // envName writes a name as the name of a variable: in capitals, with _ for characters that are no letters or digits.
-func envName(s string) string {
-	return strings.Map(func(r rune) rune {
-		switch {
-		case r >= 'a' && r <= 'z':
-			return r - 'a' + 'A'
-		case r >= 'A' && r <= 'Z', r >= '0' && r <= '9':
-			return r
-		}
-		return '_'
-	}, s)
-}
+func envName(s string) string { return strings.ToUpper(notInEnv.ReplaceAllString(s, "_")) }
 
 // readEnvironment reads the settings that the environment gives; nil if it gives none. strays are unknown variables that look like
 // settings. They are no errors, because others may use the same prefix.

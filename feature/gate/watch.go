@@ -23,7 +23,33 @@ func (g *Gates) Observe(do func(name featuregate.Feature)) (stop func()) {
 	return g.watchers.addWatcher(do)
 }
 
-// watchers are the observers.
+// observers are called when something changes.
+type observers[T any] struct {
+	mu   sync.Mutex
+	list []*func(T)
+}
+
+func (o *observers[T]) addObserver(do func(T)) (stop func()) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.list = append(slices.Clip(o.list), &do)
+	return func() {
+		o.mu.Lock()
+		defer o.mu.Unlock()
+		o.list = slices.DeleteFunc(slices.Clone(o.list), func(x *func(T)) bool { return x == &do })
+	}
+}
+
+func (o *observers[T]) notifyAll(what T) {
+	o.mu.Lock()
+	list := o.list
+	o.mu.Unlock()
+	for _, do := range list {
+		(*do)(what)
+	}
+}
+
+// watchers are the observers of what is asked for.
 type watchers struct {
 	mu   sync.Mutex
 	list []*func(featuregate.Feature)
