@@ -263,33 +263,21 @@ func (r *rewriter) refersToField(e celast.Expr) (found bool) {
 	if p, ok := r.pathOf(e); ok && r.isBelowField(p) {
 		return true
 	}
-	switch e.Kind() { //nolint:exhaustive // the others hold no expressions
-	case celast.SelectKind:
-		return r.refersToField(e.AsSelect().Operand())
-	case celast.CallKind:
-		c := e.AsCall()
-		if c.IsMemberFunction() && r.refersToField(c.Target()) {
-			return true
-		}
-		all := func() { found = slices.ContainsFunc(c.Args(), r.refersToField) }
-		if isMacro(c) {
-			r.bindVariables(c, all)
-		} else {
-			all()
-		}
-		if strings.HasSuffix(c.FunctionName(), "?._") && len(c.Args()) == 2 { // self.?field
-			if p, ok := r.pathOf(c.Args()[0]); ok && c.Args()[1].Kind() == celast.LiteralKind {
-				name, _ := c.Args()[1].AsLiteral().Value().(string)
-				found = found || r.isBelowField(append(slices.Clip(p), feature.Step{Name: name}))
-			}
-		}
-		return found
-	case celast.ListKind:
-		return slices.ContainsFunc(e.AsList().Elements(), r.refersToField)
-	case celast.MapKind:
-		return slices.ContainsFunc(e.AsMap().Entries(), func(x celast.EntryExpr) bool {
-			return r.refersToField(x.AsMapEntry().Key()) || r.refersToField(x.AsMapEntry().Value())
-		})
+	var c celast.CallExpr
+	if e.Kind() == celast.CallKind {
+		c = e.AsCall()
 	}
-	return false
+	switch {
+	case c == nil:
+	case isMacro(c):
+		r.bindVariables(c, func() { found = slices.ContainsFunc(c.Args(), r.refersToField) })
+		return found || r.refersToField(c.Target())
+	case strings.HasSuffix(c.FunctionName(), "?._") && len(c.Args()) == 2 && c.Args()[1].Kind() == celast.LiteralKind: // self.?field
+		if p, ok := r.pathOf(c.Args()[0]); ok {
+			name, _ := c.Args()[1].AsLiteral().Value().(string)
+			found = r.isBelowField(append(slices.Clip(p), feature.Step{Name: name}))
+		}
+	}
+	below := celast.NavigateExpr(celast.NewAST(e, nil), e).Children()
+	return found || slices.ContainsFunc(below, func(x celast.NavigableExpr) bool { return r.refersToField(x) })
 }

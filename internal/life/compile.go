@@ -1,11 +1,10 @@
 package life
 
 import (
+	"bytes"
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
-	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -13,8 +12,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-
-	"sluice.dev/internal/limit"
 )
 
 // checkCompiles compiles the copy, and the package that it comes from, in the module of dir. It has the files of the copy on the disk meanwhile.
@@ -88,17 +85,10 @@ func goBuild(ctx context.Context, dir string, folders ...string) (said string, e
 	}
 	cmd := exec.CommandContext(ctx, "go", args...) //nolint:gosec // folders of the project
 	cmd.Dir = dir
-	stderr, err := cmd.StderrPipe()
-	if err != nil {
-		return "", err
-	}
-	if err := cmd.Start(); err != nil {
-		return "", err
-	}
-	const most = 1 << 20
-	text, err := limit.ReadAll(io.LimitReader(stderr, most), most)
-	_, rest := io.Copy(io.Discard, stderr)
-	return string(text), errors.Join(err, rest, cmd.Wait())
+	var stderr bytes.Buffer
+	cmd.Stderr = &stderr
+	err = cmd.Run()
+	return stderr.String(), err
 }
 
 // ModulesSuffice reports whether go.mod and go.sum of the module at dir have all that the packages of the Go files import, and their tests too. The
