@@ -129,7 +129,7 @@ func resourceOf(o runtime.Object) string { return viewOf(o).resource }
 // applyObject writes an object and returns the stored one. If others have added fields, which server-side apply does not remove, it replaces
 // the whole object.
 func (s *objects) applyObject(ctx context.Context, want object) (object, error) {
-	data, err := applyConfiguration(want)
+	data, err := json.Marshal(want) // it claims no missing fields, and the API server lets nobody apply a status here
 	if err != nil {
 		return nil, err
 	}
@@ -145,19 +145,6 @@ func (s *objects) applyObject(ctx context.Context, want object) (object, error) 
 	stored, err = s.rest.Put().Resource(resourceOf(want)).Name(want.GetName()).
 		VersionedParams(&metav1.UpdateOptions{FieldManager: Manager}, metav1.ParameterCodec).Body(whole).Do(ctx).Get()
 	return asObject(stored), err
-}
-
-// applyConfiguration is an object in the form for server-side apply: it claims no missing fields.
-func applyConfiguration(o runtime.Object) ([]byte, error) {
-	u, err := runtime.DefaultUnstructuredConverter.ToUnstructured(o)
-	if err != nil {
-		return nil, err
-	}
-	delete(u, "status")
-	if m, ok := u["metadata"].(map[string]any); ok {
-		delete(m, "creationTimestamp")
-	}
-	return json.Marshal(u)
 }
 
 // deleteObject deletes an object that was read as have.
