@@ -31,24 +31,15 @@ type Trial struct {
 // NewTrial draws a world, settings and users who opted in, and compiles both sides. It removes parts that need the webhook from the
 // features; Webhook counts them.
 func NewTrial(ctx context.Context, r *rand.Rand) (*Trial, error) {
-	w, err := New(r)
-	if err != nil {
-		return nil, err
-	}
-	t := &Trial{World: w, Settings: w.Settings(r), oddly: true}
-	// A lower bound of items than usual keeps in policies what would otherwise take the webhook.
-	o := policy.Options{Mode: pickOne(r, v1alpha1.Live, v1alpha1.Baked), Items: 500}
-	if t.Set, t.Webhook, err = w.CompileWithoutWebhook(ctx, t.Settings, o); err != nil {
-		return nil, err
-	}
-	settings, _ := w.Model.ParseSettings(t.Settings)
-	t.States = w.Model.Resolve(settings, feature.Runtime{})
-	t.evaluator = t.States.Compile()
-	t.optIn(r)
-	if t.simulator, err = simulate.New(t.Set); err != nil {
-		return nil, err
-	}
-	return t, nil
+	return drawTrial(r, func(t *Trial) (err error) {
+		// A lower bound of items than usual keeps in policies what would otherwise take the webhook.
+		o := policy.Options{Mode: pickOne(r, v1alpha1.Live, v1alpha1.Baked), Items: 500}
+		if t.Set, t.Webhook, err = t.World.CompileWithoutWebhook(ctx, t.Settings, o); err != nil {
+			return err
+		}
+		t.simulator, err = simulate.New(t.Set)
+		return err
+	})
 }
 
 // CompileWithoutWebhook makes policies with the settings. It removes parts that need the webhook from the features, and returns them.
@@ -71,11 +62,18 @@ func (w *World) CompileWithoutWebhook(ctx context.Context, settings map[string]s
 
 // NewEvaluation draws a world, settings and those who opted in as [NewTrial] does, but makes no policies: nothing is left out.
 func NewEvaluation(r *rand.Rand) (*Trial, error) {
+	return drawTrial(r, func(*Trial) error { return nil })
+}
+
+func drawTrial(r *rand.Rand, compile func(*Trial) error) (*Trial, error) {
 	w, err := New(r)
 	if err != nil {
 		return nil, err
 	}
 	t := &Trial{World: w, Settings: w.Settings(r), oddly: true}
+	if err := compile(t); err != nil {
+		return nil, err
+	}
 	settings, _ := w.Model.ParseSettings(t.Settings)
 	t.States = w.Model.Resolve(settings, feature.Runtime{})
 	t.evaluator = t.States.Compile()
