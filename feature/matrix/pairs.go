@@ -121,7 +121,7 @@ func neededRows(rows [][]choice) [][]choice {
 				others.coverRow(at)
 			}
 		}
-		if others.coversRow(rows[i]) {
+		if !others.coverRow(rows[i]) {
 			rows = slices.Delete(rows, i, i+1)
 		}
 	}
@@ -209,21 +209,13 @@ func (p *pairs) bestChoice(at []choice, i int, tie bool) choice {
 	return off
 }
 
-func (p *pairs) coverRow(at []choice) {
+// coverRow marks the pairs of a row. It reports whether one of them is new.
+func (p *pairs) coverRow(at []choice) (added bool) {
 	for i := range at {
 		for k := i + 1; k < len(at); k++ {
+			added = added || !p.hasPair(i, k, at[i], at[k])
 			p.markPair(i, k, at[i], at[k])
 		}
 	}
-}
-
-func (p *pairs) coversRow(at []choice) bool {
-	for i := range at {
-		for k := i + 1; k < len(at); k++ {
-			if !p.hasPair(i, k, at[i], at[k]) {
-				return false
-			}
-		}
-	}
-	return true
+	return added
 }
