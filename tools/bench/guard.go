@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strings"
 	"sync"
 	"time"
 
@@ -21,27 +20,22 @@ import (
 )
 
 const (
-	// guardRuns is the number of writes of each kind.
-	guardRuns = 7
+	// guardRuns is the number of writes of each kind, guardAtOnce that of updates that are sent at the same time.
+	guardRuns, guardAtOnce = 7, 50
+	// guardSize is the size of the CRD in bytes.
+	guardSize = 1 << 20
 	// idleShare is the share of a processor that an API server takes that has nothing to do; idlePatience bounds the wait for that.
 	idleShare, idlePatience = 0.5, time.Minute
 )
 
-// guardAtOnce are the numbers of updates that are sent at the same time.
-var guardAtOnce = []int{8, 50}
-
-// guardSizes are the sizes of CRDs in bytes.
-var guardSizes = []int{10 << 10, 100 << 10, 1 << 20}
-
-// measureGuard measures writes of CRDs with the guard, and then without it.
+// measureGuard measures writes of a large CRD with the guard, and then without it.
 func measureGuard(ctx context.Context, b bench) (err error) {
 	s, err := install(ctx, b, []string{"--roles=" + guard.Role}, "")
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, s.close()) }()
-	roles, err := s.run(ctx, guard.Role)
-	if err != nil {
+	if _, err := s.run(ctx, guard.Role); err != nil {
 		return err
 	}
 	client, err := apiextensions.NewForConfig(s.config)
@@ -49,94 +43,69 @@ func measureGuard(ctx context.Context, b bench) (err error) {
 		return err
 	}
 	w := crdWrites{system: s, client: client}
-	var names []string
-	for i, size := range guardSizes {
-		name, err := w.createSized(ctx, fmt.Sprintf("size%d", i), size)
-		if err != nil {
+	if err := w.createLarge(ctx); err != nil {
+		return err
+	}
+	rows := [][]string{{"write of a CRD of 1 MiB", "guard", "time", "CPU of all servers"}}
+	load := [][]string{{"safe additions at once", "guard", "accepted", "refused", "out of time", "until the last"}}
+	for _, title := range []string{"with", "without"} {
+		if title == "without" {
+			if err := s.kube.AdmissionregistrationV1().ValidatingWebhookConfigurations().Delete(ctx, guard.Configuration, metav1.DeleteOptions{}); err != nil {
+				return err
+			}
+		}
+		if err := w.untilUnsafe(ctx, title == "without"); err != nil {
 			return err
 		}
-		names = append(names, name)
-	}
-	if err := w.untilUnsafe(ctx, names[0], false); err != nil {
-		return err
-	}
-	with, err := w.measureAll(ctx, names)
-	if err != nil {
-		return err
-	}
-	big := names[len(names)-1]
-	var load [][]loadResult
-	for _, n := range guardAtOnce {
-		load = append(load, []loadResult{w.updateAtOnce(ctx, big, n)})
 		w.untilIdle(ctx)
-	}
-	peak := memoryOf(roles[0].PID(), "VmHWM")
-	if err := s.kube.AdmissionregistrationV1().ValidatingWebhookConfigurations().Delete(ctx, guard.Configuration, metav1.DeleteOptions{}); err != nil {
-		return err
-	}
-	if err := w.untilUnsafe(ctx, names[0], true); err != nil {
-		return err
-	}
-	without, err := w.measureAll(ctx, names)
-	if err != nil {
-		return err
-	}
-	for i, n := range guardAtOnce {
-		load[i] = append(load[i], w.updateAtOnce(ctx, big, n))
-		w.untilIdle(ctx)
-	}
-	rows := [][]string{{"CRD", "write", "with the guard", "without", "CPU of all servers, with", "without"}}
-	for i, size := range guardSizes {
-		for j, kind := range writeKinds {
-			a, b := with[i][j], without[i][j]
-			rows = append(rows, []string{fmt.Sprintf("%d KiB", size>>10), kind.name, millis(a.wall), millis(b.wall), millis(a.cpu), millis(b.cpu)})
+		for _, kind := range writeKinds {
+			wall, cpu, err := w.measureWrites(ctx, kind.patchType, kind.patch)
+			if err != nil {
+				return err
+			}
+			rows = append(rows, []string{kind.name, title, millis(wall), millis(cpu)})
 		}
+		load = append(load, append([]string{fmt.Sprint(guardAtOnce), title}, w.updateAtOnce(ctx).cells()...))
+		w.untilIdle(ctx)
 	}
 	printTable(rows...)
 	fmt.Println()
-	rows = [][]string{{"safe additions at once to the largest", "guard", "accepted", "refused", "out of time", "until the last"}}
-	for i, n := range guardAtOnce {
-		for j, title := range []string{"with", "without"} {
-			rows = append(rows, append([]string{fmt.Sprint(n), title}, load[i][j].cells()...))
-		}
-	}
-	printTable(rows...)
-	fmt.Printf("\nThe guard took %s at most.\n", mebibytes(peak))
+	printTable(load...)
 	return nil
 }
 
-type writeCost struct{ wall, cpu time.Duration }
-
-// crdWrites writes CRDs to a cluster.
+// crdWrites writes a CRD of a cluster.
 type crdWrites struct {
 	*system
 
 	client *apiextensions.Clientset
 }
 
-// writeKinds are writes of one CRD; i makes each of them a change.
+// largeCRD is the name of that CRD.
+const largeCRD = "engines.bench.example.com"
+
+// writeKinds are writes of the CRD; the number in a patch makes each of them a change. An addition is one of an optional field.
 var writeKinds = []struct {
-	name string
-	// patch is a merge patch of the subresource.
-	patch, subresource string
+	name      string
+	patchType types.PatchType
+	patch     string
 }{
-	{"label", `{"metadata":{"labels":{"n":"%d"}}}`, ""},
-	{"status", `{"status":{"conditions":[{"type":"Bench","status":"True","reason":"N%d","message":"","lastTransitionTime":"2026-01-01T00:00:00Z"}]}}`, "status"},
-	{"safe addition", "", ""},
+	{"label", types.MergePatchType, `{"metadata":{"labels":{"n":"%d"}}}`},
+	{"safe addition", types.JSONPatchType, safeAddition},
 }
 
-// createSized creates a CRD of about the size, and returns its name.
-func (w crdWrites) createSized(ctx context.Context, kind string, size int) (string, error) {
+const safeAddition = `[{"op":"add","path":"/spec/versions/0/schema/openAPIV3Schema/properties/spec/properties/added%d","value":{"type":"string"}}]`
+
+// createLarge creates the CRD.
+func (w crdWrites) createLarge(ctx context.Context) error {
 	var crd apiextensionsv1.CustomResourceDefinition
-	text := strings.NewReplacer("engine", kind, "Engine", strings.ToUpper(kind[:1])+kind[1:]).Replace(string(bigCRD(size*5/4, 253)))
-	if err := yaml.UnmarshalStrict([]byte(text), &crd); err != nil {
-		return "", err
+	if err := yaml.UnmarshalStrict(bigCRD(guardSize*5/4, 253), &crd); err != nil {
+		return err
 	}
-	_, err := w.client.ApiextensionsV1().CustomResourceDefinitions().Create(ctx, &crd, metav1.CreateOptions{})
-	if err != nil {
-		return "", err
+	if _, err := w.client.ApiextensionsV1().CustomResourceDefinitions().Create(ctx, &crd, metav1.CreateOptions{}); err != nil {
+		return err
 	}
-	return crd.Name, clustertest.Until(ctx, patience, crd.Name+" to be established", func(ctx context.Context) error {
+	return clustertest.Until(ctx, patience, crd.Name+" to be established", func(ctx context.Context) error {
 		live, err := w.client.ApiextensionsV1().CustomResourceDefinitions().Get(ctx, crd.Name, metav1.GetOptions{})
 		if err != nil {
 			return err
@@ -148,11 +117,16 @@ func (w crdWrites) createSized(ctx context.Context, kind string, size int) (stri
 	})
 }
 
+// tryPatch tries a change without keeping it.
+func (w crdWrites) tryPatch(ctx context.Context, kind types.PatchType, patch string) error {
+	_, err := w.client.ApiextensionsV1().CustomResourceDefinitions().Patch(ctx, largeCRD, kind, []byte(patch), metav1.PatchOptions{DryRun: []string{metav1.DryRunAll}})
+	return err
+}
+
 // untilUnsafe waits until an unsafe change passes, or does not.
-func (w crdWrites) untilUnsafe(ctx context.Context, name string, passes bool) error {
+func (w crdWrites) untilUnsafe(ctx context.Context, passes bool) error {
 	return clustertest.Until(ctx, patience, "the guard", func(ctx context.Context) error {
-		_, err := w.client.ApiextensionsV1().CustomResourceDefinitions().Patch(ctx, name, types.JSONPatchType,
-			[]byte(`[{"op":"replace","path":"/spec/versions/0/served","value":false}]`), metav1.PatchOptions{DryRun: []string{metav1.DryRunAll}})
+		err := w.tryPatch(ctx, types.JSONPatchType, `[{"op":"replace","path":"/spec/versions/0/served","value":false}]`)
 		if (err == nil) != passes {
 			return fmt.Errorf("an unsafe change: %w", err)
 		}
@@ -160,47 +134,18 @@ func (w crdWrites) untilUnsafe(ctx context.Context, name string, passes bool) er
 	})
 }
 
-// safeAddition is a JSON patch that adds an optional field.
-func safeAddition(i int) []byte {
-	return fmt.Appendf(nil, `[{"op":"add","path":"/spec/versions/0/schema/openAPIV3Schema/properties/spec/properties/added%d","value":{"type":"string"}}]`, i)
-}
-
-// measureAll measures writes of the CRDs, one after the other.
-func (w crdWrites) measureAll(ctx context.Context, names []string) (out [][]writeCost, err error) {
-	for _, name := range names {
-		w.untilIdle(ctx)
-		row, err := w.measureWrites(ctx, name)
-		if err != nil {
-			return nil, err
+// measureWrites measures a kind of write: the median of the times, and the mean of the processor times.
+func (w crdWrites) measureWrites(ctx context.Context, kind types.PatchType, patch string) (wall, cpu time.Duration, err error) {
+	var walls []time.Duration
+	servers := w.serversCPU()
+	for i := range guardRuns {
+		start := time.Now()
+		if err := w.tryPatch(ctx, kind, fmt.Sprintf(patch, i)); err != nil && !apierrors.IsTimeout(err) { // on a machine with much else to do the time is the figure
+			return 0, 0, err
 		}
-		out = append(out, row)
+		walls = append(walls, time.Since(start))
 	}
-	return out, nil
-}
-
-// measureWrites measures each kind of write of one CRD: the median.
-func (w crdWrites) measureWrites(ctx context.Context, name string) (out []writeCost, err error) {
-	for _, kind := range writeKinds {
-		var wall []time.Duration
-		servers := w.serversCPU()
-		for i := range guardRuns {
-			patch, patchType, sub := fmt.Appendf(nil, kind.patch, i), types.MergePatchType, []string{}
-			if kind.subresource != "" {
-				sub = append(sub, kind.subresource)
-			}
-			if kind.patch == "" {
-				patch, patchType = safeAddition(i), types.JSONPatchType
-			}
-			start := time.Now()
-			_, err := w.client.ApiextensionsV1().CustomResourceDefinitions().Patch(ctx, name, patchType, patch, metav1.PatchOptions{DryRun: []string{metav1.DryRunAll}}, sub...)
-			if err != nil && !apierrors.IsTimeout(err) { // on a machine with much else to do the time is the figure
-				return nil, err
-			}
-			wall = append(wall, time.Since(start))
-		}
-		out = append(out, writeCost{quantile(wall, 0.5), (w.serversCPU() - servers) / guardRuns})
-	}
-	return out, nil
+	return quantile(walls, 0.5), (w.serversCPU() - servers) / guardRuns, nil
 }
 
 // serversCPU is the processor time that the API server, etcd and the roles have taken.
@@ -237,14 +182,14 @@ func (l loadResult) cells() []string {
 	return []string{fmt.Sprint(l.accepted), fmt.Sprint(l.refused), fmt.Sprint(l.late), fmt.Sprintf("%.1f s", l.last.Seconds())}
 }
 
-// updateAtOnce tries n safe additions at the same time.
-func (w crdWrites) updateAtOnce(ctx context.Context, name string, n int) (out loadResult) {
+// updateAtOnce tries safe additions at the same time.
+func (w crdWrites) updateAtOnce(ctx context.Context) (out loadResult) {
 	var wg sync.WaitGroup
 	var lock sync.Mutex
 	start := time.Now()
-	for i := range n {
+	for i := range guardAtOnce {
 		wg.Go(func() {
-			_, err := w.client.ApiextensionsV1().CustomResourceDefinitions().Patch(ctx, name, types.JSONPatchType, safeAddition(i), metav1.PatchOptions{DryRun: []string{metav1.DryRunAll}})
+			err := w.tryPatch(ctx, types.JSONPatchType, fmt.Sprintf(safeAddition, i))
 			lock.Lock()
 			defer lock.Unlock()
 			switch {

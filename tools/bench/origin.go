@@ -11,7 +11,6 @@ import (
 	"net/http/httptest"
 	"os"
 	"os/exec"
-	"path/filepath"
 	"strings"
 
 	"sluice.dev/tools/gittest"
@@ -20,17 +19,12 @@ import (
 const (
 	// catalogFiles of fileSize bytes make a tree of about 13 MB.
 	catalogFiles, fileSize = 1865, 7000
-	// historyCommits, each with a blob of historyBlob bytes, make a history of a gigabyte.
-	historyCommits, historyBlob = 1000, 1 << 20
-	// manyFiles are in folders of folderFiles, or in one.
-	manyFiles, folderFiles = 1_000_000, 1000
+	// wideFiles are in one folder.
+	wideFiles = 1_000_000
 )
 
 // filePath is the path of the i-th file of a catalog.
 func filePath(i int) string { return fmt.Sprintf("catalog/d%02d/e%d/task-%04d.yaml", i%40, i%7, i) }
-
-// manyPath is the path of the i-th of a million files in folders.
-func manyPath(i int) string { return fmt.Sprintf("d%04d/task-%07d.yaml", i/folderFiles, i) }
 
 // widePath is the name of the i-th of a million files in one folder. It is short enough for the resolver's limit on a folder.
 func widePath(i int) string { return fmt.Sprintf("%05x", i) }
@@ -52,54 +46,13 @@ func fileText(i int) []byte {
 	return b.Bytes()
 }
 
-const commitHead = "commit refs/heads/main\ncommitter c <c@example.com> 1700000000 +0000\ndata 1\nm\n"
-
 // writeCatalog writes a commit with the files of a catalog, for git fast-import.
 func writeCatalog(w io.Writer) {
-	fmt.Fprint(w, commitHead)
+	fmt.Fprint(w, "commit refs/heads/main\ncommitter c <c@example.com> 1700000000 +0000\ndata 1\nm\n")
 	for i := range catalogFiles {
 		text := fileText(i)
 		fmt.Fprintf(w, "M 100644 inline %s\ndata %d\n%s\n", filePath(i), len(text), text)
 	}
-}
-
-// writeHistory writes a catalog, and many more commits that replace a blob of noise each.
-func writeHistory(w io.Writer) {
-	writeCatalog(w)
-	noise, blob := rand.NewChaCha8([32]byte{1}), make([]byte, historyBlob)
-	for c := range historyCommits {
-		_, _ = noise.Read(blob) // it never fails
-		fmt.Fprintf(w, "%sM 100644 inline big/%d\ndata %d\n%s\n", commitHead, c%10, len(blob), blob)
-	}
-}
-
-// writeManyFiles writes a commit with a million different files in folders.
-func writeManyFiles(w io.Writer) {
-	fmt.Fprint(w, commitHead)
-	for i := range manyFiles {
-		text := fmt.Sprintf("kind: Task\nn: %d\n", i)
-		fmt.Fprintf(w, "M 100644 inline %s\ndata %d\n%s\n", manyPath(i), len(text), text)
-	}
-}
-
-// makeOnce makes a repository unless it is there.
-func makeOnce(ctx context.Context, repo string, fill func(ctx context.Context, dir string) error) error {
-	if _, err := os.Stat(repo); err == nil {
-		return nil
-	}
-	if err := os.MkdirAll(filepath.Dir(repo), 0o750); err != nil {
-		return err
-	}
-	making, err := os.MkdirTemp(filepath.Dir(repo), "making-")
-	if err != nil {
-		return err
-	}
-	defer os.RemoveAll(making) //nolint:errcheck // what is left of a failure takes room and nothing else
-	tmp := filepath.Join(making, "r.git")
-	if err := fill(ctx, tmp); err != nil {
-		return err
-	}
-	return os.Rename(tmp, repo)
 }
 
 // initRepository makes a bare repository whose server sends what is asked for and no more.
@@ -140,7 +93,7 @@ func makeWideRepository(ctx context.Context, dir string) error {
 		return err
 	}
 	var entries bytes.Buffer
-	for i := range manyFiles {
+	for i := range wideFiles {
 		fmt.Fprintf(&entries, "100644 blob %s\t%s\n", blob, widePath(i))
 	}
 	tree, err := runGit(ctx, dir, &entries, "mktree")
@@ -176,8 +129,6 @@ type gitServer struct {
 	*httptest.Server
 
 	git gittest.Server
-	// runs counts the addresses that were used.
-	runs int
 }
 
 func serveGit(root string) *gitServer {

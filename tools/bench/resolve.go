@@ -111,18 +111,13 @@ func (r *resolving) tellEnd(o any) {
 }
 
 // request is one for a file of a repository, by the resolver git.
-func request(url, path string, more ...v1beta1.Param) *v1beta1.ResolutionRequest {
+func request(url, path string) *v1beta1.ResolutionRequest {
 	r := &v1beta1.ResolutionRequest{}
 	r.Labels = map[string]string{resolution.LabelType: "git"}
 	for _, p := range [][2]string{{"url", url}, {"revision", "main"}, {"pathInRepo", path}} {
-		r.Spec.Params = append(r.Spec.Params, param(p[0], p[1]))
+		r.Spec.Params = append(r.Spec.Params, v1beta1.Param{Name: p[0], Value: v1beta1.StringValue(p[1])})
 	}
-	r.Spec.Params = append(r.Spec.Params, more...)
 	return r
-}
-
-func param(name, value string) v1beta1.Param {
-	return v1beta1.Param{Name: name, Value: v1beta1.StringValue(value)}
 }
 
 // createRequests creates requests, many at once, and calls what with each name that exists.
@@ -197,10 +192,8 @@ func measureResolving(ctx context.Context, b bench) (err error) {
 	origin := serveGit(dir)
 	defer origin.Close()
 	url := origin.URL + "/1/catalog.git"
-	file := func(files int, more ...v1beta1.Param) func(i int) *v1beta1.ResolutionRequest {
-		return func(i int) *v1beta1.ResolutionRequest {
-			return request(url, filePath(i%files), more...)
-		}
+	file := func(files int) func(i int) *v1beta1.ResolutionRequest {
+		return func(i int) *v1beta1.ResolutionRequest { return request(url, filePath(i%files)) }
 	}
 	server, err := r.measureFloor(ctx, file(1))
 	if err != nil {
@@ -213,19 +206,11 @@ func measureResolving(ctx context.Context, b bench) (err error) {
 		{fmt.Sprintf("%d requests created at once", requestCount), "a second", "a second by CPU", "CPU of a request", "API server, etcd", "resolver", "lifecycle", "client, origin", "writes of the status"},
 		{"one write of the status, no process of Sluice", "", bySeconds(server), "", millis(server / requestCount), "", "", "", "1"},
 	}
-	for _, kind := range []struct {
-		title string
-		of    func(i int) *v1beta1.ResolutionRequest
-	}{
-		{"branch, 50 files", file(50)}, {"branch, one file", file(1)}, {"branch, 50 files, cache: never", file(50, param("cache", "never"))},
-	} {
-		row, err := r.measureRequests(ctx, kind.of)
-		if err != nil {
-			return fmt.Errorf("%s: %w", kind.title, err)
-		}
-		rows = append(rows, append([]string{kind.title}, row...))
+	row, err := r.measureRequests(ctx, file(50))
+	if err != nil {
+		return err
 	}
-	printTable(rows...)
+	printTable(append(rows, append([]string{"branch, 50 files"}, row...))...)
 	fmt.Printf("peak memory of the resolver: %s\n", mebibytes(memoryOf(r.resolver.PID(), "VmHWM")))
 	fmt.Println(`"by CPU" is the most that a machine without other load could reach: all its processors are theirs.`)
 	return nil
@@ -302,19 +287,11 @@ func (r *resolving) measureFloor(ctx context.Context, of func(i int) *v1beta1.Re
 	return cpuOfTree(r.cluster.PID()) - before, errors.Join(err, r.deleteRequests(ctx))
 }
 
-const (
-	// largeRuns is the number of times that one file is resolved, each time from an address that the resolver has not seen.
-	largeRuns = 3
-	// largeCache keeps repositories for the next run; their names describe their content.
-	largeCache = ".cache/bench"
-)
+// largeRuns is the number of times that one file is resolved, each time from an address that the resolver has not seen.
+const largeRuns = 3
 
-// measureLarge measures one file of a large repository that the resolver has never seen.
+// measureLarge measures one file of a folder with a million entries that the resolver has never seen.
 func measureLarge(ctx context.Context, b bench) (err error) {
-	root, err := filepath.Abs(largeCache)
-	if err != nil {
-		return err
-	}
 	r, err := installResolving(ctx, b)
 	if err != nil {
 		return err
@@ -323,40 +300,26 @@ func measureLarge(ctx context.Context, b bench) (err error) {
 	if err := r.run(ctx); err != nil {
 		return err
 	}
-	origin := serveGit(root)
+	dir, err := os.MkdirTemp("", "sluice-bench")
+	if err != nil {
+		return err
+	}
+	defer os.RemoveAll(dir) //nolint:errcheck // a temporary folder
+	if err := makeWideRepository(ctx, filepath.Join(dir, "wide.git")); err != nil {
+		return err
+	}
+	origin := serveGit(dir)
 	defer origin.Close()
-	rows := [][]string{{"one file, cold", "CPU of the resolver", "CPU of git's server", "received", "requests", "peak memory of the resolver since the start"}}
-	for _, kind := range []struct {
-		title, repo, path string
-		atOnce            int
-		fill              func(ctx context.Context, dir string) error
-	}{
-		{"1 GB of history", "history-1000-v2.git", filePath(7), 1, func(ctx context.Context, dir string) error { return importRepository(ctx, dir, writeHistory) }},
-		{"a million files in folders of a thousand", "files-1000000-v2.git", manyPath(7), 1, func(ctx context.Context, dir string) error { return importRepository(ctx, dir, writeManyFiles) }},
-		{"a million entries in one folder", "wide-1000000-v3.git", widePath(7), 1, makeWideRepository},
-		{"the same, 4 requests at once", "wide-1000000-v3.git", widePath(7), 4, makeWideRepository},
-	} {
-		if err := makeOnce(ctx, filepath.Join(root, kind.repo), kind.fill); err != nil {
+	var resolver, git []time.Duration
+	for i := range largeRuns {
+		url := fmt.Sprintf("%s/%d/wide.git", origin.URL, i)
+		before, children := cpuOfTree(r.resolver.PID()), cpuOf(syscall.RUSAGE_CHILDREN)
+		if _, err := r.resolve(ctx, 1, func(int) *v1beta1.ResolutionRequest { return request(url, widePath(7)) }); err != nil {
 			return err
 		}
-		var resolver, git []time.Duration
-		origin.git.Bytes.Store(0)
-		origin.git.Requests.Store(0)
-		for range largeRuns {
-			origin.runs++
-			url := fmt.Sprintf("%s/%d/%s", origin.URL, origin.runs, kind.repo)
-			before, children := cpuOfTree(r.resolver.PID()), cpuOf(syscall.RUSAGE_CHILDREN)
-			_, err := r.resolve(ctx, kind.atOnce, func(int) *v1beta1.ResolutionRequest { return request(url, kind.path) })
-			if err != nil {
-				return fmt.Errorf("%s: %w", kind.title, err)
-			}
-			resolver, git = append(resolver, cpuOfTree(r.resolver.PID())-before), append(git, cpuOf(syscall.RUSAGE_CHILDREN)-children)
-		}
-		rows = append(rows, []string{
-			kind.title, millis(quantile(resolver, 0.5)), millis(quantile(git, 0.5)), fmt.Sprintf("%.1f kB", float64(origin.git.Bytes.Load())/largeRuns/1000),
-			fmt.Sprint(origin.git.Requests.Load() / largeRuns), mebibytes(memoryOf(r.resolver.PID(), "VmHWM")),
-		})
+		resolver, git = append(resolver, cpuOfTree(r.resolver.PID())-before), append(git, cpuOf(syscall.RUSAGE_CHILDREN)-children)
 	}
-	printTable(rows...)
+	printTable([]string{"one file, cold", "CPU of the resolver", "CPU of git's server"},
+		[]string{"a million entries in one folder", millis(quantile(resolver, 0.5)), millis(quantile(git, 0.5))})
 	return nil
 }
