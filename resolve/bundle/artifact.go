@@ -3,10 +3,10 @@ package bundle
 import (
 	"archive/tar"
 	"bytes"
-	"compress/gzip"
 	"context"
 	"errors"
 	"io"
+	"maps"
 	"path"
 	"regexp"
 	"slices"
@@ -51,7 +51,7 @@ var _ resolve.Resolver = (*Artifact)(nil)
 // NewArtifact returns an Artifact; the options are those of [New].
 func NewArtifact(opts ...Option) *Artifact {
 	r := New(opts...)
-	r.limits = limits{Compressed: maxArtifactLayer, Content: maxArtifactLayer, Layers: maxArtifactLayers}.withDefaults()
+	r.limits = limits{Compressed: maxArtifactLayer, Content: maxArtifactLayer, Layers: maxArtifactLayers}
 	return &Artifact{r}
 }
 
@@ -201,35 +201,20 @@ func (s *stream) addDocument(data []byte) error {
 
 // addLayer adds the resources of a layer: gzip or not, a tar or one text.
 func (s *stream) addLayer(blob []byte) error {
-	plain := blob
-	if bytes.HasPrefix(blob, []byte{0x1f, 0x8b}) {
-		zr, err := gzip.NewReader(bytes.NewReader(blob))
-		if err == nil {
-			plain, err = limit.ReadAll(zr, 2*s.max+tarExtra)
-		}
-		if errors.Is(err, limit.ErrTooLarge) {
-			return tooLargef("%s inflates to more than the %d bytes that are allowed", s.what, s.max)
-		}
-		if err != nil {
-			return failf("%s is broken: its compression cannot be read", s.what)
-		}
-	}
-	isTar := len(plain) >= tarBlock && (bytes.Equal(plain[257:262], []byte("ustar")) || bytes.IndexByte(plain[:tarBlock], 0) >= 0)
-	if !isTar && s.folder != "" {
+	plain, err := inflateLayer(blob, s.what, 2*s.max+tarExtra, s.max)
+	switch {
+	case err != nil:
+		return err
+	case !isTar(plain) && s.folder != "":
 		return failf("%s is no tar", s.what)
-	}
-	if !isTar {
+	case !isTar(plain):
 		return s.addDocument(plain)
 	}
 	files, bare, err := s.untarFiles(plain)
 	if err != nil {
 		return err
 	}
-	names := make([]string, 0, len(files))
-	for n := range files {
-		names = append(names, n)
-	}
-	slices.Sort(names)
+	names := slices.Sorted(maps.Keys(files))
 	if len(names) == 0 && len(bare) == 1 {
 		return s.addDocument(bare[0]) // a Tekton bundle names its file after the resource
 	}

@@ -321,7 +321,9 @@ func TestPlainHTTPIsTheOperatorsChoice(t *testing.T) {
 		if seen := f.requests(); len(seen) > 0 {
 			t.Errorf("%s: plain HTTP was spoken: %+v", host, seen)
 		}
-		res, err := f.resolve(request(ParamBundle, host+"/team/bundle:v1"), WithPlainHTTP(host))
+		allowed := request(ParamBundle, host+"/team/bundle:v1")
+		allowed.Config[KeyPlain] = host
+		res, err := f.resolve(allowed)
 		if err != nil || string(res.Data) != yamlA {
 			t.Errorf("%s, allowed: %v", host, err)
 		}

@@ -14,7 +14,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
 	"net/http"
 	"regexp"
 	"strings"
@@ -63,33 +62,21 @@ type ServiceAccounts interface {
 	ImagePullSecrets(ctx context.Context, namespace, name string) ([]string, error)
 }
 
-// limits bound reads from a registry; a zero field stands for its default.
+// limits bound reads from a registry.
 type limits struct {
-	// Manifest is the size of a manifest or an index in bytes. Default: 1 MiB.
-	Manifest int64
-	// Compressed is the size of a layer in the registry, in bytes. Default: 4 MiB.
+	// Compressed is the size of a layer in the registry, in bytes.
 	Compressed int64
-	// Content is the size of a resource, in bytes. Default: 4 MiB.
+	// Content is the size of a resource, in bytes.
 	Content int64
-	// Layers is the number of layers of a bundle. Default: 20, as in Tekton.
+	// Layers is the number of layers.
 	Layers int
 }
 
-func (l limits) withDefaults() limits {
-	if l.Manifest <= 0 {
-		l.Manifest = 1 << 20
-	}
-	if l.Compressed <= 0 {
-		l.Compressed = 4 << 20
-	}
-	if l.Content <= 0 {
-		l.Content = 4 << 20
-	}
-	if l.Layers <= 0 {
-		l.Layers = 20
-	}
-	return l
-}
+// maxManifest bounds a manifest or an index, in bytes.
+const maxManifest = 1 << 20
+
+// bundleLimits are the limits of a bundle; as in Tekton, it has at most 20 layers.
+var bundleLimits = limits{Compressed: 4 << 20, Content: 4 << 20, Layers: 20}
 
 // Option configures a resolver.
 type Option func(*Resolver)
@@ -112,16 +99,6 @@ func WithServiceAccounts(s ServiceAccounts) Option { return func(r *Resolver) { 
 // Default: no policies.
 func WithPolicies(f func() *verify.Policies) Option { return func(r *Resolver) { r.policies = f } }
 
-// WithPlainHTTP lists registries, as host or host:port, that may be used without TLS if they have none. Others on the network can
-// then read their credentials. Default: none, not even the local host or private addresses.
-func WithPlainHTTP(registries ...string) Option {
-	return func(r *Resolver) {
-		for _, h := range registries {
-			r.plain[strings.ToLower(h)] = true
-		}
-	}
-}
-
 // WithClock sets the clock for dates in Retry-After. Default: such dates are ignored.
 func WithClock(c resolve.Clock) Option { return func(r *Resolver) { r.clock = c } }
 
@@ -131,7 +108,6 @@ type Resolver struct {
 	transport http.RoundTripper // nil: guards provides it
 	accounts  ServiceAccounts
 	policies  func() *verify.Policies
-	plain     map[string]bool
 	limits    limits
 	clock     resolve.Clock
 }
@@ -143,8 +119,7 @@ func New(opts ...Option) *Resolver {
 	r := &Resolver{
 		guards:   netguard.NewPool(netguard.Options{}),
 		policies: func() *verify.Policies { return nil },
-		plain:    map[string]bool{},
-		limits:   limits{}.withDefaults(),
+		limits:   bundleLimits,
 	}
 	for _, o := range opts {
 		o(r)
@@ -253,7 +228,7 @@ func (r *Resolver) Resolve(ctx context.Context, req *resolve.Request) (*resolve.
 
 // openNamed reads the manifest of the image that the request names.
 func (r *Resolver) openNamed(ctx context.Context, req *resolve.Request) (*image, error) {
-	plain := r.plainRegistries(req)
+	plain := plainRegistries(req)
 	ref, err := referenceWith(req.Get(ParamBundle), plain)
 	if err != nil {
 		return nil, &resolve.Error{Reason: resolve.ReasonInvalid, Msg: err.Error()}
@@ -262,7 +237,7 @@ func (r *Resolver) openNamed(ctx context.Context, req *resolve.Request) (*image,
 	if err != nil {
 		return nil, resolve.Errorf(resolve.ReasonFailed, "the configuration is wrong: %w", err)
 	}
-	way := &guard{inner: transport, plain: plain, max: max(r.limits.Manifest, r.limits.Compressed), clock: r.clock}
+	way := &guard{inner: transport, plain: plain, max: max(maxManifest, r.limits.Compressed), clock: r.clock}
 	creds, err := r.credentialsFor(ctx, req)
 	if err != nil {
 		return nil, err
@@ -294,7 +269,11 @@ func (r *Resolver) resolveBundle(ctx context.Context, req *resolve.Request) (*re
 	if err != nil {
 		return nil, err
 	}
-	data, err := im.readLayer(ctx, layer)
+	blob, err := im.fetchBlob(ctx, layer, im.limits.Compressed)
+	if err != nil {
+		return nil, err
+	}
+	data, err := layerContent(blob, im.limits.Content)
 	if err != nil {
 		return nil, err
 	}
@@ -333,8 +312,8 @@ func referenceWith(s string, plain map[string]bool) (name.Reference, error) {
 	return ref, nil
 }
 
-// plainRegistries returns the registries for which the process and the configuration allow plain HTTP.
-func (r *Resolver) plainRegistries(req *resolve.Request) map[string]bool {
+// plainRegistries returns the registries for which the configuration allows plain HTTP.
+func plainRegistries(req *resolve.Request) map[string]bool {
 	c := req.Config
 	list := resolve.SplitList(c[KeyPlain])
 	if ref, err := parseReference(req.Get(ParamBundle)); err == nil {
@@ -345,10 +324,7 @@ func (r *Resolver) plainRegistries(req *resolve.Request) map[string]bool {
 			list = append(list, host)
 		}
 	}
-	if len(list) == 0 {
-		return r.plain
-	}
-	out := maps.Clone(r.plain)
+	out := map[string]bool{}
 	for _, h := range list {
 		out[strings.ToLower(h)] = true
 	}

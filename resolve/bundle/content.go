@@ -21,23 +21,9 @@ const (
 // layerContent returns the resource in a layer: gzip or not, a tar with one file or the raw bytes, and in it one document. It never
 // holds more than maxSize bytes of content, whatever size the layer claims or decompresses to.
 func layerContent(blob []byte, maxSize int64) ([]byte, error) {
-	plain := blob
-	if bytes.HasPrefix(blob, []byte{0x1f, 0x8b}) {
-		zr, err := gzip.NewReader(bytes.NewReader(blob))
-		if err != nil {
-			return nil, failf("the layer is broken: its compression cannot be read")
-		}
-		plain, err = limit.ReadAll(zr, maxSize+tarExtra)
-		if errors.Is(err, limit.ErrTooLarge) {
-			return nil, tooLargef("the layer inflates to more than the %d bytes that are allowed", maxSize)
-		}
-		if err != nil {
-			return nil, failf("the layer is broken: its compression cannot be read")
-		}
-	}
-	data, err := untarSingle(plain, maxSize)
-	if errors.Is(err, errNoTar) {
-		data, err = plain, nil
+	data, err := inflateLayer(blob, "the layer", maxSize+tarExtra, maxSize)
+	if err == nil && isTar(data) {
+		data, err = readTar(data, maxSize)
 	}
 	if err != nil {
 		return nil, err
@@ -54,26 +40,33 @@ func layerContent(blob []byte, maxSize int64) ([]byte, error) {
 	return data, nil
 }
 
-var errNoTar = errors.New("no tar")
-
-// untarSingle returns the only file of a tar. It returns errNoTar if the bytes do not begin as a tar does. It looks for the magic word,
-// because tar.Reader accepts some texts as old headers.
-func untarSingle(b []byte, maxSize int64) ([]byte, error) {
-	if len(b) < tarBlock || !bytes.Equal(b[257:262], []byte("ustar")) {
-		return untarOld(b, maxSize)
+// inflateLayer returns the content of a layer that gzip may have compressed, at most most bytes. what is inflated, and how many bytes are
+// allowed, is for messages.
+func inflateLayer(blob []byte, what string, most, allowed int64) ([]byte, error) {
+	if !bytes.HasPrefix(blob, []byte{0x1f, 0x8b}) {
+		return blob, nil
 	}
-	return readTar(b, maxSize)
+	var plain []byte
+	zr, err := gzip.NewReader(bytes.NewReader(blob))
+	if err == nil {
+		plain, err = limit.ReadAll(zr, most)
+	}
+	if errors.Is(err, limit.ErrTooLarge) {
+		return nil, tooLargef("%s inflates to more than the %d bytes that are allowed", what, allowed)
+	}
+	if err != nil {
+		return nil, failf("%s is broken: its compression cannot be read", what)
+	}
+	return plain, nil
 }
 
-// untarOld reads a tar without a magic word, an old format that some tools still write. A YAML or JSON text has no NUL, and the
-// first block of a tar always has some.
-func untarOld(b []byte, maxSize int64) ([]byte, error) {
-	if len(b) < tarBlock || bytes.IndexByte(b[:tarBlock], 0) < 0 {
-		return nil, errNoTar
-	}
-	return readTar(b, maxSize)
+// isTar reports whether content is a tar. tar.Reader accepts some texts as old headers, so it has to have the magic word, or a NUL in its
+// first block, as an old format has that some tools still write: a YAML or JSON text has none.
+func isTar(b []byte) bool {
+	return len(b) >= tarBlock && (bytes.Equal(b[257:262], []byte("ustar")) || bytes.IndexByte(b[:tarBlock], 0) >= 0)
 }
 
+// readTar returns the only file of a tar.
 func readTar(b []byte, maxSize int64) ([]byte, error) {
 	tr := tar.NewReader(bytes.NewReader(b))
 	var data []byte

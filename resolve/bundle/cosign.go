@@ -213,7 +213,7 @@ func (s *signatures) readReferrers(ctx context.Context, digest v1.Hash) error {
 		case err != nil:
 			return err
 		default:
-			s.recordResult(s.want.Bundle(ctx, data, digest.Hex))
+			s.recordResult(s.want.Bundle(data, digest.Hex))
 		}
 		if s.allFound() {
 			break
@@ -273,7 +273,7 @@ func (s *signatures) verifySimple(ctx context.Context, l v1.Descriptor, digest v
 		s.flaw = flaw
 		return nil
 	}
-	s.recordResult(s.want.Simple(ctx, verify.Simple{
+	s.recordResult(s.want.Simple(verify.Simple{
 		Payload: payload, Signature: sig,
 		Certificate: l.Annotations[certificateAnnotation], Log: l.Annotations[logAnnotation], Timestamp: l.Annotations[timestampAnnotation],
 	}))

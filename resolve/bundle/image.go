@@ -2,6 +2,7 @@ package bundle
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
@@ -128,8 +129,8 @@ func (im *image) fetchManifest(ctx context.Context, ref name.Reference) ([]byte,
 	if err != nil {
 		return nil, "", v1.Hash{}, err
 	}
-	if int64(len(desc.Manifest)) > im.limits.Manifest {
-		return nil, "", v1.Hash{}, tooLargef("its manifest has %d bytes; at most %d are allowed", len(desc.Manifest), im.limits.Manifest)
+	if int64(len(desc.Manifest)) > maxManifest {
+		return nil, "", v1.Hash{}, tooLargef("its manifest has %d bytes; at most %d are allowed", len(desc.Manifest), maxManifest)
 	}
 	sum := sha256.Sum256(desc.Manifest)
 	digest := v1.Hash{Algorithm: "sha256", Hex: hex.EncodeToString(sum[:])}
@@ -197,7 +198,7 @@ func (im *image) findLayer(kind, resourceName string) (v1.Descriptor, error) {
 	switch len(found) {
 	case 0:
 		slices.Sort(have)
-		return v1.Descriptor{}, resolve.Errorf(resolve.ReasonNotFound, "it has no %s with the name %q; it has %s", kind, resourceName, joinNames(have))
+		return v1.Descriptor{}, resolve.Errorf(resolve.ReasonNotFound, "it has no %s with the name %q; it has %s", kind, resourceName, cmp.Or(strings.Join(have, ", "), "no layers"))
 	case 1:
 	default:
 		return v1.Descriptor{}, failf("it has %d layers with the %s %q, so the reference is ambiguous", len(found), kind, resourceName)
@@ -210,22 +211,6 @@ func (im *image) findLayer(kind, resourceName string) (v1.Descriptor, error) {
 		return v1.Descriptor{}, tooLargef("the layer of %s %q has %d bytes; at most %d are allowed", kind, resourceName, l.Size, im.limits.Compressed)
 	}
 	return l, sha256Only(l.Digest)
-}
-
-func joinNames(have []string) string {
-	if len(have) == 0 {
-		return "no layers"
-	}
-	return strings.Join(have, ", ")
-}
-
-// readLayer fetches the resource of a layer.
-func (im *image) readLayer(ctx context.Context, l v1.Descriptor) ([]byte, error) {
-	blob, err := im.fetchBlob(ctx, l, im.limits.Compressed)
-	if err != nil {
-		return nil, err
-	}
-	return layerContent(blob, im.limits.Content)
 }
 
 // fetchBlob fetches a blob of the size and digest of its descriptor.

@@ -36,7 +36,7 @@ func (g *Resolver) commitSigners(ctx context.Context, uri string, c commit) ([]s
 	if len(want.IDs()) == 0 {
 		return nil, nil
 	}
-	ids, err := want.Commit(ctx, c.raw, c.tag, g.options.Clock.Now)
+	ids, err := want.Commit(c.raw, c.tag, g.options.Clock.Now)
 	if !want.Enforced {
 		err = nil
 	}

@@ -3,7 +3,6 @@ package verify
 import (
 	"bytes"
 	"cmp"
-	"context"
 	"crypto/sha256"
 	"crypto/sha512"
 	"encoding/pem"
@@ -110,7 +109,7 @@ func eachSignature(commit, tag []byte, ask func(payload, signature []byte) error
 
 // Commit returns the IDs of the keys and identities that have signed the commit, or the annotated tag that named it; tag is nil if
 // none did. Both are raw git objects. If it returns no IDs, the error says why.
-func (s Signatories) Commit(ctx context.Context, commit, tag []byte, now func() time.Time) (ids []string, err error) {
+func (s Signatories) Commit(commit, tag []byte, now func() time.Time) (ids []string, err error) {
 	for _, k := range s.commitKeys {
 		if e := k.keys.Check(commit, tag, now); e != nil {
 			err = e
@@ -120,7 +119,7 @@ func (s Signatories) Commit(ctx context.Context, commit, tag []byte, now func() 
 	}
 	if len(s.identities) > 0 {
 		e := eachSignature(commit, tag, func(payload, signature []byte) error {
-			certified, e := s.byCertificate(ctx, payload, signature)
+			certified, e := s.byCertificate(payload, signature)
 			ids = append(ids, certified...)
 			return e
 		})

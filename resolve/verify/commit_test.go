@@ -85,12 +85,11 @@ func FuzzSignatures(f *testing.F) {
 	f.Fuzz(func(t *testing.T, data []byte) {
 		sig := bytes.ReplaceAll(bytes.TrimSpace(data), []byte("\n"), []byte("\n "))
 		object := append(append([]byte("tree x\ngpgsig "), sig...), "\n\nx"...)
-		ctx := t.Context()
 		for what, of := range map[string]func() ([]string, error){
-			"commit": func() ([]string, error) { return commit.Commit(ctx, object, data, time.Now) },
-			"bundle": func() ([]string, error) { return image.Bundle(ctx, data, strings.Repeat("a", 64)) },
+			"commit": func() ([]string, error) { return commit.Commit(object, data, time.Now) },
+			"bundle": func() ([]string, error) { return image.Bundle(data, strings.Repeat("a", 64)) },
 			"simple": func() ([]string, error) {
-				return image.Simple(ctx, Simple{Payload: []byte("x"), Signature: data, Certificate: certificate, Log: string(data), Timestamp: string(data)})
+				return image.Simple(Simple{Payload: []byte("x"), Signature: data, Certificate: certificate, Log: string(data), Timestamp: string(data)})
 			},
 		} {
 			if ids, err := of(); len(ids) > 0 || err == nil {

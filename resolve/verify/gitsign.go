@@ -2,7 +2,6 @@ package verify
 
 import (
 	"bytes"
-	"context"
 	"crypto/sha256"
 	"encoding/asn1"
 	"encoding/hex"
@@ -30,7 +29,7 @@ const maxCMS = 128 << 10
 // byCertificate returns the IDs of the identities that have signed the payload of a commit or tag: a detached CMS signature in PEM
 // (git's gpg.format x509), with the attributes of gitsign. CMS signs attributes, and one of them is the digest of the payload. The
 // log has the signature over these.
-func (s Signatories) byCertificate(ctx context.Context, payload, armored []byte) ([]string, error) {
+func (s Signatories) byCertificate(payload, armored []byte) ([]string, error) {
 	if !bytes.HasPrefix(armored, []byte(cmsSigBegin)) {
 		return nil, errors.New("it has no signature by a certificate")
 	}
@@ -96,7 +95,7 @@ func (s Signatories) byCertificate(ctx context.Context, payload, armored []byte)
 		return nil, err
 	}
 	sum := sha256.Sum256(message)
-	return Signatories{identities: s.identities}.judgeBundle(ctx, b, sum[:])
+	return Signatories{identities: s.identities}.judgeBundle(b, sum[:])
 }
 
 // rekorEntry reads the entry of the log in an attribute. An entry without a body is the one about this signature of the message.

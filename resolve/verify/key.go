@@ -3,7 +3,6 @@ package verify
 import (
 	"bytes"
 	"cmp"
-	"context"
 	"crypto"
 	"crypto/ecdsa"
 	"crypto/ed25519"
@@ -22,40 +21,34 @@ import (
 	"github.com/sigstore/sigstore/pkg/signature"
 )
 
-// ErrSignature means that the key has not made this signature over the message.
-var ErrSignature = errors.New("the signature is not by this key")
-
-// Verifier checks signatures with one key.
-type Verifier interface {
-	// Verify returns nil if the key has made signature over message, and an error that wraps [ErrSignature] if it has not. Another
-	// error means that it could not decide.
-	Verify(ctx context.Context, message, signature []byte) error
-}
-
-// KMS provides keys that are kept elsewhere.
-type KMS interface {
-	// Verifier returns the key of that URI. It must not block, because it is called when policies are read. The returned verifier
-	// may use the network.
-	Verifier(uri string) (Verifier, error)
-}
-
 // PublicKey is a key of a policy.
 type PublicKey struct {
 	// Name is for messages: the name of the policy's key, or else its ID.
 	Name string
-	// ID identifies the key: sha256: and the hexadecimal SHA-256 of its PKIX form, or the URI in a KMS.
+	// ID identifies the key: sha256: and the hexadecimal SHA-256 of its PKIX form.
 	ID string
-	Verifier
+
+	verifier signature.Verifier
+}
+
+// hasSigned reports whether the key has made a signature over the message, as sigstore does by default: ECDSA with ASN.1, RSA with
+// PKCS #1 v1.5, Ed25519 over the message.
+func (k PublicKey) hasSigned(message, sig []byte) bool {
+	return k.verifier.VerifySignature(bytes.NewReader(sig), bytes.NewReader(message)) == nil
 }
 
 const minRSABits = 2048
 
-func newPublicKey(k Key, kms KMS) (PublicKey, error) {
+func newPublicKey(k Key) (PublicKey, error) {
 	switch {
 	case k.PEM != "" && k.KMS != "":
 		return PublicKey{}, errors.New("it has both pem and kms; one of them is wanted")
 	case k.KMS != "":
-		return newKMSKey(k, kms)
+		u, err := url.Parse(k.KMS)
+		if err != nil || u.Scheme == "" {
+			return PublicKey{}, errors.New("kms is not a URI with a scheme")
+		}
+		return PublicKey{}, fmt.Errorf("there is no support for keys of the scheme %q in this build", u.Scheme)
 	case k.PEM == "":
 		return PublicKey{}, errors.New("it has neither pem nor kms")
 	}
@@ -86,12 +79,8 @@ func newPublicKey(k Key, kms KMS) (PublicKey, error) {
 		return PublicKey{}, err
 	}
 	id := keyID(der)
-	name := cmp.Or(k.Name, id)
 	verifier, err := signature.LoadVerifier(pub, hash)
-	if err != nil {
-		return PublicKey{}, err
-	}
-	return PublicKey{Name: name, ID: id, Verifier: staticKey{pub: pub, verifier: verifier}}, nil
+	return PublicKey{Name: cmp.Or(k.Name, id), ID: id, verifier: verifier}, err
 }
 
 // commitKeys are the keys of one authority for commits.
@@ -110,22 +99,6 @@ func newCommitKeys(k Key) (commitKeys, error) {
 	}
 	id := keyID([]byte(k.PEM))
 	return commitKeys{name: cmp.Or(k.Name, id), id: "commit:" + id, keys: keys}, nil
-}
-
-func newKMSKey(k Key, kms KMS) (PublicKey, error) {
-	u, err := url.Parse(k.KMS)
-	if err != nil || u.Scheme == "" {
-		return PublicKey{}, errors.New("kms is not a URI with a scheme")
-	}
-	if kms == nil {
-		return PublicKey{}, fmt.Errorf("there is no support for keys of the scheme %q in this build", u.Scheme)
-	}
-	v, err := kms.Verifier(k.KMS)
-	if err != nil {
-		return PublicKey{}, err
-	}
-	name := cmp.Or(k.Name, k.KMS)
-	return PublicKey{Name: name, ID: k.KMS, Verifier: v}, nil
 }
 
 func keyID(der []byte) string {
@@ -163,18 +136,4 @@ func checkKeyStrength(pub any) error {
 		return nil
 	}
 	return fmt.Errorf("keys of the type %T are not supported", pub)
-}
-
-// staticKey verifies as sigstore does by default: ECDSA with ASN.1, RSA with PKCS #1 v1.5, Ed25519 over the message.
-type staticKey struct {
-	pub      crypto.PublicKey
-	verifier signature.Verifier
-}
-
-// Verify implements [Verifier].
-func (k staticKey) Verify(_ context.Context, message, sig []byte) error {
-	if k.verifier.VerifySignature(bytes.NewReader(sig), bytes.NewReader(message)) != nil {
-		return ErrSignature
-	}
-	return nil
 }

@@ -1,10 +1,7 @@
 package verify
 
 import (
-	"bytes"
 	"cmp"
-	"context"
-	"crypto"
 	"crypto/sha256"
 	"encoding/base64"
 	"encoding/hex"
@@ -12,7 +9,6 @@ import (
 	"encoding/pem"
 	"errors"
 	"fmt"
-	"io"
 	"strings"
 	"time"
 
@@ -22,7 +18,6 @@ import (
 	sigbundle "github.com/sigstore/sigstore-go/pkg/bundle"
 	"github.com/sigstore/sigstore-go/pkg/root"
 	sigverify "github.com/sigstore/sigstore-go/pkg/verify"
-	"github.com/sigstore/sigstore/pkg/signature"
 
 	"sluice.dev/internal/brief"
 )
@@ -127,7 +122,7 @@ const cosignPredicate = "https://sigstore.dev/cosign/sign/v1"
 // Bundle returns the IDs of the keys and identities that have signed the artifact with that hexadecimal SHA-256, by a bundle in
 // Sigstore's format (sigstore_bundle.proto). cosign writes these since version 3. If it returns no IDs, the error says why. A
 // statement about the artifact that is no signature does not count.
-func (c Signatories) Bundle(ctx context.Context, data []byte, digest string) ([]string, error) {
+func (c Signatories) Bundle(data []byte, digest string) ([]string, error) {
 	b := &sigbundle.Bundle{}
 	if err := b.UnmarshalJSON(data); err != nil {
 		return nil, fmt.Errorf("it is not a bundle of Sigstore: %s", brief.OneLine(err.Error()))
@@ -136,10 +131,10 @@ func (c Signatories) Bundle(ctx context.Context, data []byte, digest string) ([]
 	if err != nil {
 		return nil, err
 	}
-	return c.judgeBundle(ctx, b, sum)
+	return c.judgeBundle(b, sum)
 }
 
-func (c Signatories) judgeBundle(ctx context.Context, b *sigbundle.Bundle, sum []byte) (ids []string, err error) {
+func (c Signatories) judgeBundle(b *sigbundle.Bundle, sum []byte) (ids []string, err error) {
 	artifact := sigverify.WithArtifactDigest("sha256", sum)
 	var other error // more useful than the message that others have not signed
 	note := func(name, id string, v *sigverify.Verifier, who sigverify.PolicyOption) {
@@ -163,18 +158,14 @@ func (c Signatories) judgeBundle(ctx context.Context, b *sigbundle.Bundle, sum [
 		}
 	} else {
 		for _, k := range c.Keys {
-			l := &lent{ctx: ctx, key: k}
 			trusted := root.NewTrustedPublicKeyMaterial(func(string) (root.TimeConstrainedVerifier, error) {
-				return root.NewExpiringKey(l, time.Time{}, time.Time{}), nil
+				return root.NewExpiringKey(k.verifier, time.Time{}, time.Time{}), nil
 			})
 			v, e := sigverify.NewVerifier(trusted, sigverify.WithNoObserverTimestamps(), sigverify.WithoutStatementPredicate())
 			if e != nil {
 				return nil, e
 			}
 			note(k.Name, k.ID, v, sigverify.WithKey())
-			if l.broken != nil {
-				other = fmt.Errorf("%s: %s", k.Name, brief.OneLine(l.broken.Error()))
-			}
 		}
 		if len(c.Keys) == 0 {
 			err = errors.New("it is by a key, and the policies name identities only")
@@ -184,48 +175,6 @@ func (c Signatories) judgeBundle(ctx context.Context, b *sigbundle.Bundle, sum [
 		return ids, nil
 	}
 	return nil, cmp.Or(other, err)
-}
-
-// lent is a key of a policy in the form of Sigstore's libraries.
-type lent struct {
-	ctx context.Context //nolint:containedctx // for one call, whose interface has no other place for it
-	key PublicKey
-	// broken says why the key could not be used; the library drops errors of keys.
-	broken error
-}
-
-// PublicKey implements [signature.Verifier]. The library would use it to name the key, which is not needed for one key.
-func (l *lent) PublicKey(...signature.PublicKeyOption) (crypto.PublicKey, error) {
-	if k, ok := l.key.Verifier.(staticKey); ok {
-		return k.pub, nil
-	}
-	return nil, nil
-}
-
-// VerifySignature implements [signature.Verifier].
-func (l *lent) VerifySignature(sig, message io.Reader, opts ...signature.VerifyOption) error {
-	var digest []byte
-	for _, o := range opts {
-		o.ApplyDigest(&digest)
-	}
-	if k, ok := l.key.Verifier.(staticKey); ok {
-		return k.verifier.VerifySignature(sig, message, opts...)
-	}
-	if digest != nil {
-		return errors.New("keys in a KMS verify signatures over statements, not over a bare digest")
-	}
-	var s, m bytes.Buffer
-	if _, err := s.ReadFrom(sig); err != nil {
-		return err
-	}
-	if _, err := m.ReadFrom(message); err != nil {
-		return err
-	}
-	err := l.key.Verify(l.ctx, m.Bytes(), s.Bytes())
-	if err != nil && !errors.Is(err, ErrSignature) {
-		l.broken = err
-	}
-	return err
 }
 
 // Simple is one signature in cosign's format before version 3: a layer of the image sha256-….sig with its annotations
@@ -239,14 +188,14 @@ type Simple struct {
 
 // Simple returns the IDs of the keys and identities that have signed the payload. If it returns no IDs, the error says why. The
 // caller must check the payload.
-func (c Signatories) Simple(ctx context.Context, s Simple) ([]string, error) {
+func (c Signatories) Simple(s Simple) ([]string, error) {
 	if s.Certificate != "" && len(c.identities) > 0 {
 		b, err := s.toBundle()
 		if err != nil {
 			return nil, err
 		}
 		sum := sha256.Sum256(s.Payload)
-		ids, err := c.judgeBundle(ctx, b, sum[:])
+		ids, err := c.judgeBundle(b, sum[:])
 		if len(ids) > 0 || len(c.Keys) == 0 {
 			return ids, err
 		}
@@ -254,13 +203,9 @@ func (c Signatories) Simple(ctx context.Context, s Simple) ([]string, error) {
 	var ids []string
 	err := errors.New("it has no certificate, and the policies name identities only")
 	for _, k := range c.Keys {
-		switch err = k.Verify(ctx, s.Payload, s.Signature); {
-		case err == nil:
+		err = errors.New("it is by another key")
+		if k.hasSigned(s.Payload, s.Signature) {
 			ids = append(ids, k.ID)
-		case errors.Is(err, ErrSignature):
-			err = errors.New("it is by another key")
-		default:
-			err = fmt.Errorf("%s: %s", k.Name, brief.OneLine(err.Error()))
 		}
 	}
 	if len(ids) > 0 {

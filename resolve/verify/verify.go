@@ -10,7 +10,7 @@
 //
 // The package promises that a pattern must match the whole source. A policy that cannot be read is an error, never a missing
 // policy. Content that another parser could read differently (several documents, a key that occurs twice) never counts as signed.
-// The package fetches nothing but keys from the caller's [KMS]. It verifies certificates and transparency logs with the trusted
+// The package fetches nothing. It verifies certificates and transparency logs with the trusted
 // root that the operator gives, without the network. It does not decide who can write policies.
 package verify
 
@@ -83,7 +83,7 @@ type Key struct {
 	// PEM is a public key in PKIX form: ECDSA, Ed25519, or RSA of 2,048 bits at least. For [FormCommit] it is the input of
 	// [ParseCommitKeys]; a signature by any of these keys is enough.
 	PEM string `json:"pem,omitempty"`
-	// KMS is the URI of a key that [Options.KMS] knows, for example gcpkms://…
+	// KMS is the URI of a key that is kept elsewhere, for example gcpkms://…, as Tekton's policies can have it. Such a key is an error.
 	KMS string `json:"kms,omitempty"`
 	// Hash is sha256, sha384 or sha512; empty stands for sha256. Ed25519 does not use it.
 	Hash string `json:"hash,omitempty"`
@@ -93,8 +93,6 @@ type Key struct {
 type Options struct {
 	// NoMatch is for resources that no policy matches.
 	NoMatch NoMatch
-	// KMS provides the keys that have a URI. If it is nil, such a key is an error.
-	KMS KMS
 	// TrustedRoot is Sigstore's trusted_root.json as text, for identities without one of their own. If it is empty, such an
 	// identity is an error.
 	TrustedRoot string
@@ -205,7 +203,7 @@ func compilePolicy(in Policy, o Options) (compiled, error) {
 			out.commitKeys = append(out.commitKeys, keys)
 			continue
 		}
-		pub, err := newPublicKey(k, o.KMS)
+		pub, err := newPublicKey(k)
 		if err != nil {
 			errs = append(errs, fmt.Errorf("key %d (%q): %w", i+1, k.Name, err))
 			continue
@@ -404,7 +402,7 @@ func Verify(ctx context.Context, p *Policies, res *resolve.Resource) (warnings [
 			if signed == nil {
 				signed = readSigned(res.Data)
 			}
-			why = c.checkContent(ctx, signed)
+			why = c.checkContent(signed)
 		}
 		if ctxErr := ctx.Err(); ctxErr != nil {
 			return nil, resolve.Errorf(resolve.ReasonCanceled, "verification was interrupted: %w", ctxErr)
@@ -440,22 +438,14 @@ func (c *compiled) checkSigners(signers []string) error {
 	return fmt.Errorf("no cosign signature by %s", c.Names())
 }
 
-func (c *compiled) checkContent(ctx context.Context, s *signedContent) error {
+func (c *compiled) checkContent(s *signedContent) error {
 	if s.err != nil {
 		return s.err
 	}
-	var kmsErr error
 	for _, k := range c.Keys {
-		err := k.Verify(ctx, s.message, s.signature)
-		if err == nil {
+		if k.hasSigned(s.message, s.signature) {
 			return nil
 		}
-		if !errors.Is(err, ErrSignature) {
-			kmsErr = fmt.Errorf("%s: %w", k.Name, err)
-		}
-	}
-	if kmsErr != nil {
-		return kmsErr
 	}
 	return fmt.Errorf("the signature in %s is by none of %s, or the resource has changed since", AnnotationSignature, c.Names())
 }

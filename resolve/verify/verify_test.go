@@ -9,7 +9,6 @@ import (
 	"crypto/rand"
 	"crypto/rsa"
 	"crypto/x509"
-	"encoding/hex"
 	"encoding/pem"
 	"errors"
 	"fmt"
@@ -17,8 +16,6 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
-	protobundle "github.com/sigstore/protobuf-specs/gen/pb-go/bundle/v1"
-	protocommon "github.com/sigstore/protobuf-specs/gen/pb-go/common/v1"
 
 	"sluice.dev/resolve"
 	"sluice.dev/tools/verifytest"
@@ -386,80 +383,6 @@ func TestNewTellsAllErrors(t *testing.T) {
 		if err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("error %v, want %q in it", err, want)
 		}
-	}
-}
-
-type fakeKMS struct{ err error }
-
-func (k fakeKMS) Verifier(string) (Verifier, error)            { return k, nil }
-func (k fakeKMS) Verify(context.Context, []byte, []byte) error { return k.err }
-
-func TestKeysInAKMS(t *testing.T) {
-	text := signedTask(t, newEd25519(t))
-	for _, tt := range []struct {
-		name string
-		err  error
-		want resolve.Reason
-		text string
-	}{
-		{"signed", nil, "", ""},
-		{"not signed", ErrSignature, resolve.ReasonVerification, "k://x"},
-		{"the KMS is down", errors.New("no answer"), resolve.ReasonVerification, "no answer"},
-	} {
-		t.Run(tt.name, func(t *testing.T) {
-			p, err := New([]Policy{{Name: "p", Patterns: []string{".*"}, Keys: []Key{{KMS: "k://x"}}}}, Options{KMS: fakeKMS{tt.err}})
-			if err != nil {
-				t.Fatal(err)
-			}
-			_, err = Verify(t.Context(), p, resource("a", text))
-			if got := reason(t, err); got != tt.want || (err != nil && !strings.Contains(err.Error(), tt.text)) {
-				t.Errorf("reason %q, error %v", got, err)
-			}
-		})
-	}
-}
-
-// Keys that are kept elsewhere verify bundles too: what is signed there is a statement, which is at hand.
-func TestBundlesByKeysInAKMS(t *testing.T) {
-	digest := strings.Repeat("ab", 32)
-	key := newEd25519(t)
-	for _, tt := range []struct {
-		name string
-		err  error
-		edit func(*protobundle.Bundle)
-		want string
-	}{
-		{"signed", nil, nil, ""},
-		{"not signed", ErrSignature, nil, "not one by k://x"},
-		{"the KMS is down", errors.New("no answer"), nil, "no answer"},
-		{"signed twice", nil, func(b *protobundle.Bundle) {
-			e := b.GetDsseEnvelope()
-			e.Signatures = append(e.Signatures, e.GetSignatures()...)
-		}, "exactly one signature"},
-		{"a bare digest", nil, func(b *protobundle.Bundle) {
-			sum, err := hex.DecodeString(digest)
-			if err != nil {
-				t.Fatal(err)
-			}
-			b.Content = &protobundle.Bundle_MessageSignature{MessageSignature: &protocommon.MessageSignature{
-				MessageDigest: &protocommon.HashOutput{Algorithm: protocommon.HashAlgorithm_SHA2_256, Digest: sum}, Signature: []byte("x"),
-			}}
-		}, "bare digest"},
-	} {
-		t.Run(tt.name, func(t *testing.T) {
-			p, err := New([]Policy{{Name: "p", Form: FormCosign, Patterns: []string{".*"}, Keys: []Key{{KMS: "k://x"}}}}, Options{KMS: fakeKMS{tt.err}})
-			if err != nil {
-				t.Fatal(err)
-			}
-			ids, err := p.Cosign("x").Bundle(t.Context(), verifytest.KeyBundle(t, digest, key, verifytest.Signing{Edit: tt.edit}), digest)
-			if tt.want == "" {
-				if err != nil || len(ids) != 1 {
-					t.Errorf("%q, %v", ids, err)
-				}
-			} else if err == nil || len(ids) > 0 || !strings.Contains(err.Error(), tt.want) {
-				t.Errorf("%q, %v; want %q", ids, err, tt.want)
-			}
-		})
 	}
 }
 
