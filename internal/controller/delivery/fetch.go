@@ -47,16 +47,13 @@ func (r *run) fetchSource(ctx context.Context, resolver string, spec resolutionv
 		return nil, r.endWithProblem(v1alpha1.ReasonInvalidSource, err.Error())
 	}
 	used := r.d.Status.Request
-	requests := r.Client.ResolutionV1beta1().ResolutionRequests(r.d.Namespace)
 	if used != nil {
-		err := requests.Delete(ctx, used.Name, metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &used.UID}})
-		// A conflict means that another request has its name by now.
-		if err != nil && !apierrors.IsNotFound(err) && !apierrors.IsConflict(err) {
+		if err := r.deleteRequest(ctx, used.Name, used.UID); err != nil {
 			return nil, r.endUnresolved(ctx, err)
 		}
 		r.d.Status.Request = nil
 	}
-	q, err := requests.Get(ctx, name, metav1.GetOptions{})
+	q, err := r.Client.ResolutionV1beta1().ResolutionRequests(r.d.Namespace).Get(ctx, name, metav1.GetOptions{})
 	if err == nil && used != nil && q.UID == used.UID {
 		r.d.Status.Request = used
 		return nil, firstRetry // it is still being deleted
@@ -67,8 +64,7 @@ func (r *run) fetchSource(ctx context.Context, resolver string, spec resolutionv
 	resource, err := r.requester.Submit(ctx, owner, resolver, spec)
 	if errors.Is(err, requester.ErrInProgress) {
 		if c := r.findCondition(v1alpha1.ConditionReady); c == nil || c.ObservedGeneration != r.d.Generation {
-			r.setCondition(v1alpha1.ConditionResolved, metav1.ConditionUnknown, v1alpha1.ReasonResolving, "the source is being fetched")
-			r.setCondition(v1alpha1.ConditionReady, metav1.ConditionUnknown, v1alpha1.ReasonResolving, "the source is being fetched")
+			r.setUnresolved(metav1.ConditionUnknown, v1alpha1.ReasonResolving, "the source is being fetched")
 		}
 		return nil, lookAgain
 	}
@@ -99,8 +95,7 @@ func (r *run) fetchSource(ctx context.Context, resolver string, spec resolutionv
 
 // revisionOf is the revision that a resource says it is of; its digest if it says none.
 func revisionOf(resource *requester.Resource) *v1alpha1.Revision {
-	sum := sha256.Sum256(resource.Data)
-	digest := "sha256:" + hex.EncodeToString(sum[:])
+	digest := contentDigest(resource.Data)
 	out := &v1alpha1.Revision{Revision: digest, Digest: digest}
 	s := resource.Source
 	if s == nil {
@@ -146,7 +141,27 @@ func (r *run) endUnresolved(ctx context.Context, err error) time.Duration {
 		// The API server does not answer, so an event or a status cannot be written.
 		return r.retryAfter(ctx, keyOf(r.d), "cannot ask for a source", err)
 	}
-	r.setCondition(v1alpha1.ConditionResolved, metav1.ConditionFalse, reason, message)
-	r.setCondition(v1alpha1.ConditionReady, metav1.ConditionFalse, reason, message)
-	return r.retryPause(types.NamespacedName{Namespace: r.d.Namespace, Name: r.d.Name}, r.checkInterval())
+	r.setUnresolved(metav1.ConditionFalse, reason, message)
+	return r.retryPause(keyOf(r.d), r.checkInterval())
+}
+
+// setUnresolved says in both conditions why there is no content.
+func (r *run) setUnresolved(status metav1.ConditionStatus, reason, message string) {
+	r.setCondition(v1alpha1.ConditionResolved, status, reason, message)
+	r.setCondition(v1alpha1.ConditionReady, status, reason, message)
+}
+
+// deleteRequest deletes a request, unless it is gone. A conflict means that another request has its name by now.
+func (r *run) deleteRequest(ctx context.Context, name string, uid types.UID) error {
+	err := r.Client.ResolutionV1beta1().ResolutionRequests(r.d.Namespace).Delete(ctx, name, *metav1.NewPreconditionDeleteOptions(string(uid)))
+	if apierrors.IsNotFound(err) || apierrors.IsConflict(err) {
+		return nil
+	}
+	return err
+}
+
+// contentDigest is the digest of content in the form that OCI has.
+func contentDigest(data []byte) string {
+	sum := sha256.Sum256(data)
+	return "sha256:" + hex.EncodeToString(sum[:])
 }

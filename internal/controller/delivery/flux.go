@@ -2,8 +2,6 @@ package delivery
 
 import (
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
 	"errors"
 	"fmt"
 	"slices"
@@ -96,8 +94,7 @@ func (r *run) sourceMoved(ctx context.Context) bool {
 func (r *run) fetchFlux(ctx context.Context) (*fetched, time.Duration) {
 	f := r.d.Spec.Source.Flux
 	if used := r.d.Status.Request; used != nil { // the source was another one before
-		err := r.Client.ResolutionV1beta1().ResolutionRequests(r.d.Namespace).Delete(ctx, used.Name, metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &used.UID}})
-		if err != nil && !apierrors.IsNotFound(err) && !apierrors.IsConflict(err) {
+		if err := r.deleteRequest(ctx, used.Name, used.UID); err != nil {
 			return nil, r.retryAfter(ctx, keyOf(r.d), "cannot delete a request", err)
 		}
 		r.d.Status.Request = nil
@@ -118,15 +115,13 @@ func (r *run) fetchFlux(ctx context.Context) (*fetched, time.Duration) {
 		} else if apierrors.IsForbidden(err) {
 			reason, message = v1alpha1.ReasonForbidden, fmt.Sprintf("refused to the ServiceAccount %s: %s", r.accountName(), message)
 		}
-		r.setCondition(v1alpha1.ConditionResolved, metav1.ConditionFalse, reason, message)
-		r.setCondition(v1alpha1.ConditionReady, metav1.ConditionFalse, reason, message)
+		r.setUnresolved(metav1.ConditionFalse, reason, message)
 		return nil, r.retryPause(keyOf(r.d), r.checkInterval())
 	}
 	algorithm, hash, _ := strings.Cut(a.digest, ":")
-	sum := sha256.Sum256(data)
 	out := &fetched{
 		data: data, name: sourceName(&r.d.Spec.Source), ended: r.now, digests: map[string]string{algorithm: hash},
-		revision: &v1alpha1.Revision{Revision: a.revision, Digest: "sha256:" + hex.EncodeToString(sum[:]), URI: a.url, EntryPoint: f.Path},
+		revision: &v1alpha1.Revision{Revision: a.revision, Digest: contentDigest(data), URI: a.url, EntryPoint: f.Path},
 	}
 	r.d.Status.Observed = out.revision
 	r.setCondition(v1alpha1.ConditionResolved, metav1.ConditionTrue, v1alpha1.ReasonResolved, "fetched "+a.revision)

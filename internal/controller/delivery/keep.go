@@ -73,7 +73,7 @@ func (r *run) checkRunning(process context.Context, cfg *config.Config) time.Dur
 			return done(err.Error())
 		}
 		data = resource.Data
-		if sum := sha256.Sum256(data); "sha256:"+hex.EncodeToString(sum[:]) != st.Applied.Digest {
+		if contentDigest(data) != st.Applied.Digest {
 			return done("its source has other content now")
 		}
 		r.contents.putContent(r.d.UID, st.Applied.Digest, data)
@@ -170,8 +170,7 @@ func (r *run) fetchSeparately(ctx context.Context, resolver string, spec resolut
 	if err != nil {
 		return nil, err
 	}
-	requests := r.Client.ResolutionV1beta1().ResolutionRequests(r.d.Namespace)
-	q, err := requests.Get(ctx, name, metav1.GetOptions{})
+	q, err := r.Client.ResolutionV1beta1().ResolutionRequests(r.d.Namespace).Get(ctx, name, metav1.GetOptions{})
 	if err != nil && !apierrors.IsNotFound(err) {
 		return nil, err
 	}
@@ -183,9 +182,7 @@ func (r *run) fetchSeparately(ctx context.Context, resolver string, spec resolut
 	if missing {
 		return nil, requester.ErrInProgress // it has ended between the two calls: the event of that is on its way
 	}
-	// A conflict means that another request has its name by now.
-	e := requests.Delete(ctx, name, metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &q.UID}})
-	if e != nil && !apierrors.IsNotFound(e) && !apierrors.IsConflict(e) {
+	if e := r.deleteRequest(ctx, name, q.UID); e != nil {
 		return nil, errors.Join(err, e)
 	}
 	return resource, err
