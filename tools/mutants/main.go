@@ -14,15 +14,16 @@ import (
 	"time"
 )
 
+// testLimit bounds the time for the tests of one package; a fault that makes them hang is caught.
+const testLimit = 3 * time.Minute
+
 func main() {
 	run := flag.String("run", "", "try only the faults whose function, file or text matches this `regexp`")
-	verbose := flag.Bool("v", false, "print what the failing tests say, and which packages are tested")
-	limit := flag.Duration("limit", 3*time.Minute, "how long the tests of one package may take; a fault that makes them hang is caught")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	defer stop()
 	out := bufio.NewWriter(os.Stdout)
-	err := tryFaults(ctx, &runner{code: newModule("."), limit: *limit, verbose: *verbose, out: out}, *run)
+	err := tryFaults(ctx, &runner{code: newModule("."), limit: testLimit, out: out}, *run)
 	if err := errors.Join(err, out.Flush()); err != nil {
 		fmt.Fprintln(os.Stderr, "mutants:", err)
 		stop()

@@ -3,72 +3,44 @@ package main
 import (
 	"cmp"
 	"context"
-	"encoding/json"
-	"errors"
 	"fmt"
-	"io"
 	"os/exec"
-	"path/filepath"
 	"slices"
 	"strings"
 )
 
-// graph has the dependencies between the packages of the module, tests included.
-type graph struct {
-	module string
-	pkgs   map[string]*pkg // by path in the module; "." is the root
-}
-
-type pkg struct {
-	imports map[string]bool // of the package and its tests, directly
-	tested  bool
-}
+// graph has the packages of the module with tests, and what each of them and its tests depends on, by paths in the module.
+type graph map[string][]string
 
 // loadGraph asks the go command about the packages of the module in dir.
-func loadGraph(ctx context.Context, dir string) (*graph, error) {
-	cmd := exec.CommandContext(ctx, "go", "list", "-json=ImportPath,Dir,Module,Imports,TestImports,XTestImports,TestGoFiles,XTestGoFiles", "./...")
+func loadGraph(ctx context.Context, dir string) (graph, error) {
+	// The program of a package's tests is PACKAGE.test.
+	const format = `{{if .Module}}{{.Module.Path}} {{.ImportPath}} {{join .Deps " "}}{{end}}`
+	cmd := exec.CommandContext(ctx, "go", "list", "-test", "-f", format, "./...")
 	cmd.Dir = dir
+	var stderr strings.Builder
+	cmd.Stderr = &stderr
 	text, err := cmd.Output()
 	if err != nil {
-		if e, ok := errors.AsType[*exec.ExitError](err); ok {
-			err = fmt.Errorf("go list: %s", strings.TrimSpace(string(e.Stderr)))
-		}
-		return nil, err
+		return nil, fmt.Errorf("go list: %s", strings.TrimSpace(stderr.String()))
 	}
-	g := &graph{pkgs: map[string]*pkg{}}
-	type listed struct {
-		ImportPath, Dir                    string
-		Module                             struct{ Path, Dir string }
-		Imports, TestImports, XTestImports []string
-		TestGoFiles, XTestGoFiles          []string
-	}
-	for dec := json.NewDecoder(strings.NewReader(string(text))); ; {
-		var p listed
-		if err := dec.Decode(&p); errors.Is(err, io.EOF) {
-			return g, nil
-		} else if err != nil {
-			return nil, fmt.Errorf("go list: %w", err)
+	g := graph{}
+	for line := range strings.Lines(string(text)) {
+		words := strings.Fields(line)
+		module := words[0] + "/"
+		tested, ok := strings.CutSuffix(words[1], ".test")
+		if !ok {
+			continue
 		}
-		g.module = p.Module.Path
-		q := &pkg{imports: map[string]bool{}, tested: len(p.TestGoFiles)+len(p.XTestGoFiles) > 0}
-		for _, imported := range slices.Concat(p.Imports, p.TestImports, p.XTestImports) {
-			if name, ok := g.inModule(imported); ok {
-				q.imports[name] = true
+		var deps []string
+		for _, dep := range words[2:] {
+			if name, ok := strings.CutPrefix(dep, module); ok {
+				deps = append(deps, name)
 			}
 		}
-		name, err := filepath.Rel(p.Module.Dir, p.Dir)
-		if err != nil {
-			return nil, err
-		}
-		g.pkgs[filepath.ToSlash(name)] = q
+		g[strings.TrimPrefix(tested, module)] = deps
 	}
-}
-
-func (g *graph) inModule(imported string) (string, bool) {
-	if imported == g.module {
-		return ".", true
-	}
-	return strings.CutPrefix(imported, g.module+"/")
+	return g, nil
 }
 
 // dear lists the packages whose tests take longest, the cheapest of them first; all others are cheaper.
@@ -78,7 +50,7 @@ var dear = []string{
 }
 
 // testsFor returns the packages whose tests have to catch a fault.
-func (g *graph) testsFor(f *fault) []string {
+func (g graph) testsFor(f *fault) []string {
 	if f.tests != nil {
 		return f.tests
 	}
@@ -87,36 +59,18 @@ func (g *graph) testsFor(f *fault) []string {
 
 // testsOf returns the packages whose tests have to catch a fault in the package: its own first, then those that depend on it,
 // cheap ones first.
-func (g *graph) testsOf(own string) []string {
-	depends := map[string]bool{own: true}
-	for grown := true; grown; {
-		grown = false
-		for name, p := range g.pkgs {
-			if depends[name] {
-				continue
-			}
-			for imported := range p.imports {
-				if depends[imported] {
-					depends[name], grown = true, true
-					break
-				}
-			}
-		}
-	}
+func (g graph) testsOf(own string) []string {
 	var out []string
-	for name := range depends {
-		if p := g.pkgs[name]; p != nil && p.tested {
+	for name, deps := range g {
+		if name != own && slices.Contains(deps, own) {
 			out = append(out, name)
 		}
 	}
-	first := func(name string) int {
-		if name == own {
-			return 0
-		}
-		return 1
-	}
 	slices.SortFunc(out, func(a, b string) int {
-		return cmp.Or(cmp.Compare(first(a), first(b)), cmp.Compare(slices.Index(dear, a), slices.Index(dear, b)), cmp.Compare(a, b))
+		return cmp.Or(cmp.Compare(slices.Index(dear, a), slices.Index(dear, b)), cmp.Compare(a, b))
 	})
-	return out
+	if g[own] == nil {
+		return out
+	}
+	return append([]string{own}, out...)
 }

@@ -22,12 +22,8 @@ import (
 type runner struct {
 	code *module
 	// limit bounds the time for the tests of one package.
-	limit   time.Duration
-	verbose bool
-	out     interface {
-		io.Writer
-		Flush() error
-	}
+	limit time.Duration
+	out   *bufio.Writer
 }
 
 // errTests is for tests that fail without a test that failed.
@@ -82,7 +78,7 @@ func (r *runner) runAll(ctx context.Context, chosen []fault) error {
 }
 
 // checkBaseline checks that the tests pass without any fault; otherwise the run would show nothing.
-func (r *runner) checkBaseline(ctx context.Context, g *graph, chosen []fault) error {
+func (r *runner) checkBaseline(ctx context.Context, g graph, chosen []fault) error {
 	packages := map[string][]string{} // by the pattern of the tests against a real API server
 	for i := range chosen {
 		f := &chosen[i]
@@ -121,7 +117,7 @@ type outcome struct {
 }
 
 // runFault tries a fault. The error wraps errTable where the fault does not fit the code.
-func (r *runner) runFault(ctx context.Context, g *graph, f *fault, tmp string) (outcome, error) {
+func (r *runner) runFault(ctx context.Context, g graph, f *fault, tmp string) (outcome, error) {
 	file, text, err := f.applyTo(r.code)
 	if err != nil {
 		return outcome{}, err
@@ -136,10 +132,6 @@ func (r *runner) runFault(ctx context.Context, g *graph, f *fault, tmp string) (
 		return outcome{}, fmt.Errorf("%w: fault %d (%s) does not compile: %w\n%s", errTable, f.number, f.broken, err, indentLines(strings.TrimSpace(string(msg))))
 	}
 	for _, pkg := range g.testsFor(f) {
-		if r.verbose {
-			fmt.Fprintf(r.out, "     testing %s\n", pkg)
-			r.out.Flush() //nolint:errcheck // the last Flush tells
-		}
 		o, err := r.runTests(ctx, f, pkg, overlay)
 		if err != nil {
 			return outcome{}, fmt.Errorf("%w: fault %d (%s): %w", errTable, f.number, f.broken, err)
@@ -196,7 +188,7 @@ func (r *runner) runTests(ctx context.Context, f *fault, pkg, overlay string) (o
 	if err := cmd.Start(); err != nil {
 		return outcome{}, err
 	}
-	o, failed := r.readEvents(stdout, pkg)
+	o, failed := readEvents(stdout, pkg)
 	err = cmd.Wait()
 	switch {
 	case failed != "" || err != nil && !o.caught && ctx.Err() == nil:
@@ -208,7 +200,7 @@ func (r *runner) runTests(ctx context.Context, f *fault, pkg, overlay string) (o
 }
 
 // readEvents reads the output of go test -json: the first failed test, and the compiler's message if the tests do not compile.
-func (r *runner) readEvents(stdout io.Reader, pkg string) (o outcome, failed string) {
+func readEvents(stdout io.Reader, pkg string) (o outcome, failed string) {
 	hangs := false
 	lines := bufio.NewReader(stdout)
 	for {
@@ -218,9 +210,6 @@ func (r *runner) readEvents(stdout io.Reader, pkg string) (o outcome, failed str
 			switch e.Action {
 			case "output":
 				hangs = hangs || strings.HasPrefix(e.Output, "panic: test timed out after")
-				if r.verbose {
-					fmt.Fprint(r.out, e.Output)
-				}
 			case "build-output":
 				failed += e.Output
 			case "fail":
