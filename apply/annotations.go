@@ -21,6 +21,12 @@ func metadataOf(obj map[string]any) map[string]any {
 	return meta
 }
 
+// annotationsOf returns the annotations of an object; nil if it has none.
+func annotationsOf(obj map[string]any) map[string]any {
+	annotations, _ := metadataOf(obj)["annotations"].(map[string]any)
+	return annotations
+}
+
 // AnnotationApp on an object names the app that it belongs to, as NAMESPACE/NAME. The app neither prunes nor deletes an object
 // without this annotation.
 const AnnotationApp = "sluice.dev/app"
@@ -285,10 +291,9 @@ type marks struct {
 
 // marksOf reads labels and annotations.
 func marksOf(obj map[string]any) marks {
-	meta, _ := obj["metadata"].(map[string]any)
 	texts := map[string]string{}
 	for _, field := range []string{"labels", "annotations"} {
-		list, _ := meta[field].(map[string]any)
+		list, _ := metadataOf(obj)[field].(map[string]any)
 		for k, v := range list {
 			if s, ok := v.(string); ok {
 				texts[k] = s

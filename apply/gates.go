@@ -343,8 +343,7 @@ func (g *gateCheck) namespaceLabels(ctx context.Context, namespace string) (map[
 	}
 	labels := map[string]string{}
 	add := func(obj map[string]any) {
-		meta, _ := obj["metadata"].(map[string]any)
-		list, _ := meta["labels"].(map[string]any)
+		list, _ := metadataOf(obj)["labels"].(map[string]any)
 		for k, v := range list {
 			if s, ok := v.(string); ok {
 				labels[k] = s

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
 // leftover is a field of another owner in a part of a live object that the manifest leaves out. An apply removes our fields of that part, and
@@ -125,21 +126,12 @@ func (it *Item) explainField(field string, live, want map[string]any) string {
 	}
 	const longest = 300 // bytes of a value in a message
 	parent := path[:len(path)-1]
-	value := valueAt(want, parent)
+	value, _, _ := unstructured.NestedFieldNoCopy(want, parent...)
 	if text, err := json.Marshal(value); err != nil || value == nil || len(text) > longest || it.isSecret() {
 		return ""
 	}
 	return fmt.Sprintf(".%s is not in the manifest, but the API server has filled it in, so nobody owns it, and an apply does not remove it; replace what it is in with: %s",
 		field, it.patchCommand("replace", parent, value))
-}
-
-// valueAt returns what an object has at a path of names; nil for nothing.
-func valueAt(obj any, path []string) any {
-	for _, name := range path {
-		m, _ := obj.(map[string]any)
-		obj = m[name]
-	}
-	return obj
 }
 
 // removalCommand is a command that removes a part of an object. Of a CRD's conversion it removes all, because a part of it is not valid.
@@ -152,12 +144,11 @@ func (it *Item) removalCommand(part []string) string {
 
 // patchCommand is a command that removes what an object has at a path of names, or replaces it by a value.
 func (it *Item) patchCommand(op string, names []string, value any) string {
-	escape := strings.NewReplacer("~", "~0", "/", "~1")
-	var path strings.Builder
+	path := ""
 	for _, name := range names {
-		path.WriteString("/" + escape.Replace(name))
+		path += "/" + escapePointer(name)
 	}
-	step := map[string]any{"op": op, "path": path.String()}
+	step := map[string]any{"op": op, "path": path}
 	if value != nil {
 		step["value"] = value
 	}

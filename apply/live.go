@@ -41,16 +41,14 @@ func healthOf(obj map[string]any) health {
 
 // ownerIn returns the value of [AnnotationApp] of an object.
 func ownerIn(obj map[string]any) string {
-	meta, _ := obj["metadata"].(map[string]any)
-	annotations, _ := meta["annotations"].(map[string]any)
-	owner, _ := annotations[AnnotationApp].(string)
+	owner, _ := annotationsOf(obj)[AnnotationApp].(string)
 	return owner
 }
 
 // observeObject extracts the state of an object. want may be nil.
 func observeObject(obj map[string]any, want *Object, record *Entry) (*live, error) {
 	l := &live{health: healthOf(obj)}
-	meta, _ := obj["metadata"].(map[string]any)
+	meta := metadataOf(obj)
 	l.uid, _ = meta["uid"].(string)
 	l.version, _ = meta["resourceVersion"].(string)
 	l.owner = ownerIn(obj)

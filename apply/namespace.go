@@ -36,9 +36,7 @@ func (a *Applier) makeNamespace(ctx context.Context, p *Plan, it *Item) error {
 
 // madeBy is the value of [annotationMadeBy]; empty if there is none.
 func madeBy(obj map[string]any) string {
-	meta, _ := obj["metadata"].(map[string]any)
-	annotations, _ := meta["annotations"].(map[string]any)
-	owner, _ := annotations[annotationMadeBy].(string)
+	owner, _ := annotationsOf(obj)[annotationMadeBy].(string)
 	return owner
 }
 

@@ -14,8 +14,7 @@ type managedEntry struct {
 
 // managedEntriesOf reads the managedFields of an object.
 func managedEntriesOf(obj map[string]any) []managedEntry {
-	meta, _ := obj["metadata"].(map[string]any)
-	list, _ := meta["managedFields"].([]any)
+	list, _ := metadataOf(obj)["managedFields"].([]any)
 	var out []managedEntry
 	for _, item := range list {
 		m, _ := item.(map[string]any)
@@ -57,7 +56,7 @@ func (e *managedEntry) entryDigest() string {
 // each write changes, such as times.
 func digestOfStored(obj map[string]any) string {
 	rest := withoutHead(obj)
-	meta, _ := rest["metadata"].(map[string]any)
+	meta := metadataOf(rest)
 	delete(meta, "managedFields") // withoutHead has made a copy
 	delete(meta, "resourceVersion")
 	parts := []any{rest}

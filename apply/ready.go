@@ -11,7 +11,7 @@ import (
 
 // healthByAnnotations returns the status of an object by its annotations; ok is false if they do not decide.
 func healthByAnnotations(obj map[string]any) (h health, ok bool) {
-	annotations, _ := metadataOf(obj)["annotations"].(map[string]any)
+	annotations := annotationsOf(obj)
 	ready, _ := annotations[AnnotationReadyWhen].(string)
 	failed, _ := annotations[AnnotationFailedWhen].(string)
 	if _, there := annotations[kappNoWait]; there || ready == readyApplied {
@@ -101,7 +101,7 @@ func firstMatchingCondition(obj map[string]any, name, text string) (found, messa
 // waitAnnotations returns the annotations for the first of kapp's wait rules that selects the object. Annotations that the object
 // already has take precedence.
 func waitAnnotations(rules []kapprules.WaitRule, content map[string]any) map[string]string {
-	have, _ := metadataOf(content)["annotations"].(map[string]any)
+	have := annotationsOf(content)
 	if have[AnnotationReadyWhen] != nil || have[AnnotationFailedWhen] != nil {
 		return nil
 	}

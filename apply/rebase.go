@@ -47,25 +47,24 @@ func rebaseContent(content, live map[string]any, entries []managedEntry, r kappr
 		}
 	}
 	if r.Type == "remove" {
-		for _, at := range slices.Backward(path.Concrete(content)) { // the last item of a list first
-			set(at, nil, true)
+		for _, at := range slices.Backward(path.Places(content)) { // the last item of a list first
+			set(at.Steps, nil, true)
 		}
 		return content
 	}
 	for _, source := range r.Sources {
 		if source == "new" {
-			if len(path.Concrete(content)) > 0 {
+			if len(path.Places(content)) > 0 {
 				return content
 			}
 			continue
 		}
-		found := path.Concrete(live)
+		found := path.Places(live)
 		for _, at := range found {
-			value, _ := kapprules.Get(live, at)
-			if ownedByOthers(entries, at) {
-				set(at, nil, true)
+			if ownedByOthers(entries, at.Steps) {
+				set(at.Steps, nil, true)
 			} else {
-				set(at, value, false)
+				set(at.Steps, at.Value, false)
 			}
 		}
 		if len(found) > 0 {

@@ -95,7 +95,7 @@ func (r *relocation) moveReferences(o *Object, content map[string]any) {
 		}
 	}
 	// The one annotation that many webhooks need: cert-manager's, with NAMESPACE/CERTIFICATE.
-	annotations, _ := metadataOf(content)["annotations"].(map[string]any)
+	annotations := annotationsOf(content)
 	const inject = "cert-manager.io/inject-ca-from"
 	if text, ok := annotations[inject].(string); ok {
 		if namespace, name, ok := strings.Cut(text, "/"); ok && r.isInSource("cert-manager.io", "Certificate", namespace, name) {

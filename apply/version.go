@@ -64,7 +64,7 @@ func (a *Applier) reownInVersion(ctx context.Context, it *Item) error {
 	if err != nil || obj == nil {
 		return err
 	}
-	meta, _ := obj["metadata"].(map[string]any)
+	meta := metadataOf(obj)
 	list, _ := meta["managedFields"].([]any)
 	// If one owner has two entries in one version, the API server keeps the last (k8s.io/apimachinery/pkg/util/managedfields).
 	var merged []any

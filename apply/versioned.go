@@ -52,7 +52,7 @@ func (a *Applier) versionObjects(ctx context.Context, p *Plan) error {
 		if err != nil {
 			return err
 		}
-		annotations, _ := metadataOf(content)["annotations"].(map[string]any)
+		annotations := annotationsOf(content)
 		if _, asked := annotations[kappVersioned]; !asked {
 			continue
 		}
@@ -165,7 +165,7 @@ func updateReferences(it *Item, renamed map[ID]string) error {
 			}
 		}
 	}
-	annotations, _ := metadataOf(content)["annotations"].(map[string]any)
+	annotations := annotationsOf(content)
 	for k, value := range annotations {
 		if k != kappExplicitRef && !strings.HasPrefix(k, kappExplicitRef+".") {
 			continue

@@ -227,7 +227,7 @@ func (e *NotReadyError) Error() string {
 	const most = 3
 	var parts []string
 	for _, o := range e.Objects[:min(len(e.Objects), most)] {
-		parts = append(parts, fmt.Sprintf("%s is %s%s", o.ID, o.Status, inBrackets(o.Message)))
+		parts = append(parts, fmt.Sprintf("%s is %s%s", o.ID, o.Status, brief.InParentheses(o.Message)))
 	}
 	why := ""
 	if errors.Is(e.Err, errLost) {
@@ -275,7 +275,7 @@ func (a *Applier) waitFor(ctx context.Context, list []*Item) error {
 		return e
 	}
 	still := func() Event {
-		note := fmt.Sprintf("%s is %s%s", waiting[0].ID, waiting[0].now.live.health.status, inBrackets(waiting[0].now.live.health.message))
+		note := fmt.Sprintf("%s is %s%s", waiting[0].ID, waiting[0].now.live.health.status, brief.InParentheses(waiting[0].now.live.health.message))
 		if n := len(waiting) - 1; n > 0 {
 			note += fmt.Sprintf("; and %d more are not ready", n)
 		}
@@ -334,12 +334,4 @@ func (a *Applier) refreshItems(ctx context.Context, items []*Item) error {
 		it.now.live.health = h
 	}
 	return nil
-}
-
-// inBrackets adds a message to a sentence, if there is one.
-func inBrackets(message string) string {
-	if message == "" {
-		return ""
-	}
-	return " (" + message + ")"
 }

@@ -27,7 +27,7 @@ const (
 // orderOf reads the order of an object from its annotations and the bindings of kapp's configuration. notDone has the parts that
 // Sluice does not carry out.
 func orderOf(content map[string]any, rules *kapprules.Rules) (o ordering, notDone []string, err error) {
-	annotations, _ := metadataOf(content)["annotations"].(map[string]any)
+	annotations := annotationsOf(content)
 	var texts []string
 	for _, k := range slices.Sorted(maps.Keys(annotations)) {
 		value, _ := annotations[k].(string)

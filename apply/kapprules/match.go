@@ -83,14 +83,14 @@ func (m Matcher) matchesObject(obj map[string]any) bool {
 	case m.CustomResource != nil:
 		return strings.Contains(group, ".") && !strings.HasSuffix(group, ".k8s.io")
 	case m.EmptyField != nil:
-		return isEmpty(m.EmptyField.Path.valuesAt(obj))
+		return isEmpty(m.EmptyField.Path.Places(obj))
 	}
 	return false
 }
 
-func isEmpty(values []any) bool {
-	return !slices.ContainsFunc(values, func(v any) bool {
-		switch x := v.(type) {
+func isEmpty(places []Place) bool {
+	return !slices.ContainsFunc(places, func(p Place) bool {
+		switch x := p.Value.(type) {
 		case nil:
 			return false
 		case string:
@@ -136,37 +136,21 @@ func (e *Element) UnmarshalJSON(b []byte) error {
 	return fmt.Errorf("a step of a path is a key, {index: N} or {allIndexes: true}, not %s", b)
 }
 
-// valuesAt gives all that a path leads to.
-func (p Path) valuesAt(v any) []any {
-	if len(p) == 0 {
-		return []any{v}
-	}
-	switch e := p[0]; x := v.(type) {
-	case map[string]any:
-		if inner, ok := x[e.Key]; ok && !e.All && !e.InList {
-			return p[1:].valuesAt(inner)
-		}
-	case []any:
-		var out []any
-		for i, item := range x {
-			if e.All || e.InList && i == e.Index {
-				out = append(out, p[1:].valuesAt(item)...)
-			}
-		}
-		return out
-	}
-	return nil
+// Place is one that a path leads to in a value: its steps are keys (string) and indexes (int).
+type Place struct {
+	Steps []any
+	Value any
 }
 
-// Concrete gives the paths that one stands for in a value, as keys (string) and indexes (int).
-func (p Path) Concrete(v any) [][]any {
+// Places gives all places that a path leads to in a value.
+func (p Path) Places(v any) []Place {
 	if len(p) == 0 {
-		return [][]any{nil}
+		return []Place{{Value: v}}
 	}
-	var out [][]any
+	var out []Place
 	add := func(step, inner any) {
-		for _, rest := range p[1:].Concrete(inner) {
-			out = append(out, append([]any{step}, rest...))
+		for _, rest := range p[1:].Places(inner) {
+			out = append(out, Place{append([]any{step}, rest.Steps...), rest.Value})
 		}
 	}
 	switch e := p[0]; x := v.(type) {
@@ -184,29 +168,7 @@ func (p Path) Concrete(v any) [][]any {
 	return out
 }
 
-// Get gives what a concrete path leads to.
-func Get(v any, path []any) (any, bool) {
-	for _, step := range path {
-		switch s := step.(type) {
-		case string:
-			m, _ := v.(map[string]any)
-			inner, ok := m[s]
-			if !ok {
-				return nil, false
-			}
-			v = inner
-		case int:
-			l, ok := v.([]any)
-			if !ok || s >= len(l) {
-				return nil, false
-			}
-			v = l[s]
-		}
-	}
-	return v, true
-}
-
-// Set gives a value in which a concrete path leads to another one, or to nothing where remove is set. What is on the way is copied, and
+// Set gives a value in which a path of [Place] leads to another one, or to nothing where remove is set. What is on the way is copied, and
 // made where it is missing and is a map.
 func Set(v any, path []any, to any, remove bool) any {
 	if len(path) == 0 {

@@ -99,3 +99,11 @@ func Number[N int | int64](n N) string {
 	}
 	return sign + s
 }
+
+// InParentheses is a text as an addition to a sentence, with a space before it; empty for none.
+func InParentheses(s string) string {
+	if s == "" {
+		return ""
+	}
+	return " (" + s + ")"
+}

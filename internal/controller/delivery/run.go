@@ -239,7 +239,7 @@ func (r *run) checkReady(ctx context.Context, a *apply.Applier) time.Duration {
 			continue
 		}
 		failed = failed || s.Status == "Failed"
-		waiting = append(waiting, fmt.Sprintf("%s is %s%s", s.ID, s.Status, inParentheses(s.Message)))
+		waiting = append(waiting, fmt.Sprintf("%s is %s%s", s.ID, s.Status, brief.InParentheses(s.Message)))
 	}
 	revision := ""
 	if r.d.Status.Applied != nil {
@@ -259,11 +259,4 @@ func (r *run) checkReady(ctx context.Context, a *apply.Applier) time.Duration {
 			fmt.Sprintf("%s is applied; waiting for %s: %s", revision, brief.Count(n, "object"), strings.Join(waiting[:min(n, most)], "; ")))
 		return 2 * time.Second
 	}
-}
-
-func inParentheses(s string) string {
-	if s == "" {
-		return ""
-	}
-	return " (" + s + ")"
 }
