@@ -28,14 +28,13 @@ func MostDeletes(text string, existing int) (int, error) {
 
 // Count returns the number of items with the action.
 func (p *Plan) Count(a Action) int {
-	n := 0
-	for i := range p.Items {
-		if p.Items[i].Action == a {
-			n++
-		}
-	}
-	for i := range p.Removals {
-		if p.Removals[i].Action == a {
+	return countOf(p.Items, func(it *Item) bool { return it.Action == a }) + countOf(p.Removals, func(r *Removal) bool { return r.Action == a })
+}
+
+// countOf counts the members of a list that are of a sort.
+func countOf[T any](list []T, isOf func(*T) bool) (n int) {
+	for i := range list {
+		if isOf(&list[i]) {
 			n++
 		}
 	}
@@ -47,13 +46,7 @@ func (p *Plan) Orphans() int {
 	if p.request.Prune {
 		return 0
 	}
-	n := 0
-	for i := range p.Removals {
-		if !p.Removals[i].Retained {
-			n++
-		}
-	}
-	return n
+	return countOf(p.Removals, func(r *Removal) bool { return !r.Retained })
 }
 
 // Existing returns the number of the app's objects that were in the cluster before the plan. Those that an interrupted apply has recorded and
@@ -62,31 +55,15 @@ func (p *Plan) Existing() int {
 	if p.inventory == nil {
 		return 0
 	}
-	n := 0
-	for i := range p.Removals {
-		if p.Removals[i].live != nil {
-			n++
-		}
-	}
 	recorded := map[ID]bool{}
 	for _, e := range p.inventory.Objects {
 		recorded[e.ID] = true
 	}
-	for i := range p.Items {
-		if p.Items[i].now.live != nil && recorded[p.Items[i].ID] {
-			n++
-		}
-	}
-	return n
+	return countOf(p.Removals, func(r *Removal) bool { return r.live != nil }) +
+		countOf(p.Items, func(it *Item) bool { return it.now.live != nil && recorded[it.ID] })
 }
 
 // Kept returns the number of objects that are no longer in the source and stay, for any reason.
 func (p *Plan) Kept() int {
-	n := 0
-	for i := range p.Removals {
-		if p.Removals[i].Action == Keep {
-			n++
-		}
-	}
-	return n
+	return countOf(p.Removals, func(r *Removal) bool { return r.Action == Keep })
 }

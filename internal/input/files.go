@@ -184,20 +184,25 @@ func (r *reader) readFile(ctx context.Context, file walked, below bool) error {
 // openFile opens a file to read, and stops waiting when the context is done: a named pipe does not open before somebody
 // writes to it.
 func openFile(ctx context.Context, path string) (*os.File, error) {
-	type opened struct {
-		f   *os.File
-		err error
+	return awaitBlocking(ctx, func() (*os.File, error) { return os.Open(path) }) //nolint:gosec // reading the file that the user names is what this is for
+}
+
+// awaitBlocking does what may block for long, and stops waiting when the context is done.
+func awaitBlocking[T any](ctx context.Context, do func() (T, error)) (out T, err error) {
+	type result struct {
+		value T
+		err   error
 	}
-	done := make(chan opened, 1)
+	done := make(chan result, 1)
 	go func() {
-		f, err := os.Open(path) //nolint:gosec // reading the file that the user names is what this is for
-		done <- opened{f, err}
+		value, err := do()
+		done <- result{value, err}
 	}()
 	select {
-	case o := <-done:
-		return o.f, o.err
+	case got := <-done:
+		return got.value, got.err
 	case <-ctx.Done():
-		return nil, ctx.Err()
+		return out, ctx.Err()
 	}
 }
 

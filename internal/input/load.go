@@ -100,21 +100,11 @@ func (r *reader) readStdin(ctx context.Context, name string) error {
 
 // readStream reads and decodes what may block for long: standard input or a pipe.
 func (r *reader) readStream(ctx context.Context, name string, in io.Reader) error {
-	type result struct {
-		data []byte
-		err  error
-	}
-	done := make(chan result, 1)
-	go func() {
-		data, err := limit.ReadAll(&contextReader{ctx: ctx, r: in}, r.bytesAllowed())
-		done <- result{data, err}
-	}()
-	select {
-	case <-ctx.Done():
+	data, err := awaitBlocking(ctx, func() ([]byte, error) { return limit.ReadAll(&contextReader{ctx: ctx, r: in}, r.bytesAllowed()) })
+	if ctx.Err() != nil {
 		return ctx.Err()
-	case got := <-done:
-		return r.decodeContent(ctx, name, got.data, false, got.err)
 	}
+	return r.decodeContent(ctx, name, data, false, err)
 }
 
 // bytesAllowed returns the number of bytes that the next file may have.

@@ -340,7 +340,7 @@ func (r *Resolver) transportFor(c resolve.Config) (http.RoundTripper, error) {
 	if err != nil {
 		return nil, err
 	}
-	return g.RoundTripper(netguard.ClientOptions{Plain: true}), nil
+	return g.RoundTripper(true), nil
 }
 
 func failf(format string, args ...any) error {

@@ -583,7 +583,7 @@ func (g *Resolver) guardFor(s settings, chosen bool) (*netguard.Guard, error) {
 
 // httpClient follows redirects as git does. The code for the credential has decided whether http is allowed.
 func httpClient(guard *netguard.Guard) *http.Client {
-	return &http.Client{Transport: guard.RoundTripper(netguard.ClientOptions{Plain: true}), CheckRedirect: followSafely}
+	return &http.Client{Transport: guard.RoundTripper(true), CheckRedirect: followSafely}
 }
 
 // newResource is the result.

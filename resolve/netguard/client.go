@@ -19,23 +19,18 @@ import (
 // maxRedirects bounds the redirects that a client follows.
 const maxRedirects = 10
 
-// ClientOptions are the options of a client; the zero value is the strictest.
-type ClientOptions struct {
-	// Plain allows http in addition to https, for given addresses and for redirects.
-	Plain bool
-}
-
 // Client returns an HTTP client that uses the guard's connections. It follows at most 10 redirects, and checks each like the first
 // address. From the first redirect to another scheme, host or port on, it drops credentials, cookies and all other headers of the
-// request except Accept and User-Agent. A body that makes no progress for the idle time-out fails.
-func (g *Guard) Client(o ClientOptions) *http.Client {
-	return &http.Client{Transport: g.RoundTripper(o), CheckRedirect: g.checkRedirect}
+// request except Accept and User-Agent. A body that makes no progress for the idle time-out fails. plain allows http in addition to https,
+// for given addresses and for redirects.
+func (g *Guard) Client(plain bool) *http.Client {
+	return &http.Client{Transport: g.RoundTripper(plain), CheckRedirect: g.checkRedirect}
 }
 
 // RoundTripper is the part of [Guard.Client] without redirects, for callers with their own rules for these. It checks the URL and
 // address of every request, and bounds the time that a body makes no progress.
-func (g *Guard) RoundTripper(o ClientOptions) http.RoundTripper {
-	return &roundTripper{g: g, plain: o.Plain}
+func (g *Guard) RoundTripper(plain bool) http.RoundTripper {
+	return &roundTripper{g: g, plain: plain}
 }
 
 func (g *Guard) checkRedirect(next *http.Request, via []*http.Request) error {

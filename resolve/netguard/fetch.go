@@ -49,7 +49,7 @@ func (g *Guard) Get(ctx context.Context, f Fetch) (*Answer, *resolve.Error) {
 	if req.Header.Get("User-Agent") == "" {
 		req.Header.Set("User-Agent", "sluice")
 	}
-	resp, err := g.Client(ClientOptions{Plain: f.Plain}).Do(req)
+	resp, err := g.Client(f.Plain).Do(req)
 	if err != nil {
 		return nil, Error(ctx, err, place)
 	}

@@ -302,32 +302,27 @@ type Signatories struct {
 
 // IDs returns the IDs of all signatories, in the order of the policies; nil if there is no such policy.
 func (s Signatories) IDs() []string {
-	var out []string
-	for _, k := range s.Keys {
-		out = append(out, k.ID)
-	}
-	for _, k := range s.commitKeys {
-		out = append(out, k.id)
-	}
-	for _, k := range s.identities {
-		out = append(out, k.id)
-	}
-	return out
+	ids, _ := s.idsAndNames()
+	return ids
 }
 
 // Names lists all signatories, for messages.
 func (s Signatories) Names() string {
-	var out []string
+	_, names := s.idsAndNames()
+	return strings.Join(names, ", ")
+}
+
+func (s Signatories) idsAndNames() (ids, names []string) {
 	for _, k := range s.Keys {
-		out = append(out, k.Name)
+		ids, names = append(ids, k.ID), append(names, k.Name)
 	}
 	for _, k := range s.commitKeys {
-		out = append(out, k.name)
+		ids, names = append(ids, k.id), append(names, k.name)
 	}
 	for _, k := range s.identities {
-		out = append(out, k.name)
+		ids, names = append(ids, k.id), append(names, k.name)
 	}
-	return strings.Join(out, ", ")
+	return ids, names
 }
 
 // Cosign returns the signatories for the image at that URI, by the policies of [FormCosign]. It is for the resolver that fetches

@@ -289,10 +289,18 @@ func (a *Adapter) stopRequest(k key, cause error) {
 // cachedRequest returns the request in the cache; nil if it is missing, or if another one has its name.
 func (a *Adapter) cachedRequest(k key) *v1beta1.ResolutionRequest {
 	for _, i := range a.informers {
-		o, ok, err := i.GetStore().GetByKey(k.namespace + "/" + k.name)
-		if r, isRequest := o.(*v1beta1.ResolutionRequest); err == nil && ok && isRequest && r.UID == k.uid {
+		if r := k.requestIn(i.GetStore()); r != nil {
 			return r
 		}
+	}
+	return nil
+}
+
+// requestIn returns the request in a store; nil if it is missing, or if another one has its name.
+func (k key) requestIn(store cache.Store) *v1beta1.ResolutionRequest {
+	o, ok, err := store.GetByKey(k.namespace + "/" + k.name)
+	if r, isRequest := o.(*v1beta1.ResolutionRequest); err == nil && ok && isRequest && r.UID == k.uid {
+		return r
 	}
 	return nil
 }

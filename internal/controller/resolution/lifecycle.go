@@ -129,11 +129,7 @@ func (l *Lifecycle) Run(ctx context.Context, ready func()) error {
 }
 
 func (l *Lifecycle) cachedRequest(k key) *v1beta1.ResolutionRequest {
-	o, ok, err := l.informer.GetStore().GetByKey(k.namespace + "/" + k.name)
-	if r, isRequest := o.(*v1beta1.ResolutionRequest); err == nil && ok && isRequest && r.UID == k.uid {
-		return r
-	}
-	return nil
+	return k.requestIn(l.informer.GetStore())
 }
 
 // reconcileSafely is reconcile with protection from panics: a panic causes a retry of this request, and does not affect others.
