@@ -15,18 +15,6 @@ import (
 // being deleted or changed. Sluice honours those, too. Flux reads them from labels as well, so Sluice does so for all of them. For
 // example, `argocd.argoproj.io/sync-options: Prune=false` keeps an object that the source no longer has.
 
-// metadataOf returns the metadata of an object; nil if it has none.
-func metadataOf(obj map[string]any) map[string]any {
-	meta, _ := obj["metadata"].(map[string]any)
-	return meta
-}
-
-// annotationsOf returns the annotations of an object; nil if it has none.
-func annotationsOf(obj map[string]any) map[string]any {
-	annotations, _ := metadataOf(obj)["annotations"].(map[string]any)
-	return annotations
-}
-
 // AnnotationApp on an object names the app that it belongs to, as NAMESPACE/NAME. The app neither prunes nor deletes an object
 // without this annotation.
 const AnnotationApp = "sluice.dev/app"

@@ -144,11 +144,11 @@ func (it *Item) removalCommand(part []string) string {
 
 // patchCommand is a command that removes what an object has at a path of names, or replaces it by a value.
 func (it *Item) patchCommand(op string, names []string, value any) string {
-	path := ""
+	var path strings.Builder
 	for _, name := range names {
-		path += "/" + escapePointer(name)
+		path.WriteString("/" + escapePointer(name))
 	}
-	step := map[string]any{"op": op, "path": path}
+	step := map[string]any{"op": op, "path": path.String()}
 	if value != nil {
 		step["value"] = value
 	}

@@ -225,6 +225,18 @@ func (o *Object) setContent(content map[string]any) error {
 // decodeContent decodes the body of the request.
 func (o *Object) decodeContent() (map[string]any, error) { return decodeObject(o.json) }
 
+// metadataOf returns the metadata of an object; nil if it has none.
+func metadataOf(obj map[string]any) map[string]any {
+	meta, _ := obj["metadata"].(map[string]any)
+	return meta
+}
+
+// annotationsOf returns the annotations of an object; nil if it has none.
+func annotationsOf(obj map[string]any) map[string]any {
+	annotations, _ := metadataOf(obj)["annotations"].(map[string]any)
+	return annotations
+}
+
 // moveToNamespace puts the object into a namespace; an empty one removes the namespace. content is the decoded body.
 func (o *Object) moveToNamespace(content map[string]any, namespace string) {
 	meta := metadataOf(content)

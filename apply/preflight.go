@@ -15,8 +15,6 @@ import (
 type Preflight struct {
 	// Name is the name by which users select the preflight. The names are kapp's if kapp has the same check.
 	Name string
-	// Doc says in one sentence what the preflight looks for.
-	Doc string
 	// Run returns the findings by CRD, or by resource if they are about other kinds. An error means that it could not decide.
 	Run func(ctx context.Context, p *PreflightInput) ([]report.CRD, error)
 }
@@ -31,9 +29,9 @@ const (
 // Preflights lists the preflights in the order in which they run. To add one, write one file and add one line here.
 func Preflights() []Preflight {
 	return []Preflight{
-		{CRDUpgradeSafety, "no stored object, writer or reader of a CRD is harmed by its upgrade", crdUpgradeSafety},
-		{PermissionValidation, "this user may do all that the apply needs", permissionValidation},
-		{FeatureGates, "the source uses no part of an API whose feature is off here", featureGates},
+		{CRDUpgradeSafety, crdUpgradeSafety},         // no stored object, writer or reader of a CRD is harmed by its upgrade
+		{PermissionValidation, permissionValidation}, // this user may do all that the apply needs
+		{FeatureGates, featureGates},                 // the source uses no part of an API whose feature is off here
 	}
 }
 

@@ -35,7 +35,8 @@ func (a *Applier) Apply(ctx context.Context, p *Plan) error {
 		a.events.notifyObserver(Event{Note: untriedNote(p.Untried)})
 	}
 	if p.inventory != nil && p.hasPendingWrites(p.resultingInventory(Applied)) {
-		if err := p.checkRecordable(); err != nil {
+		// Before the first write: can the inventory be stored?
+		if err := p.startInventory().checkStorable(); err != nil {
 			return err
 		}
 		locked, unlock, err := a.lockPlanned(ctx, p.inventory, func(ctx context.Context, _ *Inventory) (*Applier, func(), error) {
@@ -206,9 +207,6 @@ func (p *Plan) startInventory() *Inventory {
 	v.Objects = sortEntries(append(first, v.Objects...))
 	return &v
 }
-
-// checkRecordable checks before the first write whether the inventory can be stored.
-func (p *Plan) checkRecordable() error { return p.startInventory().checkStorable() }
 
 // recordStart records all objects that may exist from now on. It runs before all other writes.
 func (a *Applier) recordStart(ctx context.Context, p *Plan) error {

@@ -29,13 +29,9 @@ type Query struct {
 	Secrets              Secrets
 	// Params are the parameters as the client gave them.
 	Params []Given
-	// Tenant is the tenant that the fetch counts for; empty stands for the namespace.
-	Tenant string
 	// NotBefore: the remote must be asked at this time or later; a future time stands for now. Zero leaves the decision to the
 	// parameter cache: never asks when the fetch begins, and otherwise an answer serves for as long as the resolver allows.
 	NotBefore time.Time
-	// Deadline is the time after which no client waits for the result; zero stands for the context's.
-	Deadline time.Time
 }
 
 // Limits bound concurrent work. 0 stands for the default.
@@ -337,16 +333,7 @@ func (r *Runner) resolveQuery(ctx context.Context, c *configured, q *Query) (*Re
 	scope = cmp.Or(scope, NamespaceScope(req))
 	w := &waiter{
 		notBefore: earlierOf(q.NotBefore, r.opts.Clock.Now()), anew: mode == CacheNever,
-		configured: c, request: req, mode: mode, public: scope == PublicScope, key: keyOf(c, r.opts.Epoch(), scope, req), host: host, tenant: cmp.Or(q.Tenant, q.Namespace),
-	}
-	if !q.Deadline.IsZero() {
-		left := q.Deadline.Sub(r.opts.Clock.Now())
-		if left <= 0 {
-			return nil, nil, Errorf(ReasonTimedOut, "the time was up before the fetch began")
-		}
-		var stop context.CancelFunc
-		ctx, stop = withTimeout(ctx, r.opts.Clock, left, context.DeadlineExceeded)
-		defer stop()
+		configured: c, request: req, mode: mode, public: scope == PublicScope, key: keyOf(c, r.opts.Epoch(), scope, req), host: host, tenant: q.Namespace,
 	}
 	res, held, err := r.obtainResource(ctx, w)
 	if err != nil {

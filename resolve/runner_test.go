@@ -94,10 +94,13 @@ func TestEqualRequestsShareOneFetch(t *testing.T) {
 				if i%2 == 0 {
 					q = &resolve.Query{Resolver: "sham", Namespace: "a", Params: []resolve.Given{str("kind", "task"), str("pathInRepo", "p")}}
 				}
+				ctx := t.Context()
 				if i%10 == 0 {
-					q.Deadline = time.Now().Add(time.Second)
+					var cancel context.CancelFunc
+					ctx, cancel = context.WithTimeout(ctx, time.Second)
+					defer cancel()
 				}
-				switch _, err := r.Resolve(t.Context(), q); {
+				switch _, err := r.Resolve(ctx, q); {
 				case err == nil:
 					good.Add(1)
 				case reason(err) == resolve.ReasonTimedOut:
@@ -414,8 +417,10 @@ func TestHangingServersOfManyTenantsHoldUpNobodyElse(t *testing.T) {
 				}
 				// Who hangs is told which remote it is.
 				late := ask("hang-late")
-				late.Namespace, late.Deadline = "late", time.Now().Add(time.Second)
-				_, err := r.Resolve(t.Context(), late)
+				late.Namespace = "late"
+				short, stop := context.WithTimeout(t.Context(), time.Second)
+				defer stop()
+				_, err := r.Resolve(short, late)
 				if e, ok := errors.AsType[*resolve.Error](err); !ok || e.Reason != resolve.ReasonTimedOut || !strings.Contains(e.Msg, "from hang-late") {
 					t.Errorf("%v", err)
 				}

@@ -30,7 +30,8 @@ func (o *Object) Strict(to any) error {
 	if err != nil {
 		return o.wrongType(reflect.TypeOf(to), err)
 	}
-	if err := o.ownNull(reflect.TypeOf(to)); err != nil {
+	// A null would be decoded as an empty value.
+	if err := o.wrongValue(&typed{ownNulls: true}, reflect.TypeOf(to)); err != nil {
 		return err
 	}
 	var errs []error
@@ -68,9 +69,6 @@ func (o *Object) wrongType(t reflect.Type, err error) error {
 	}
 	return o.Wrong(err)
 }
-
-// ownNull is the error about a null which the decoder makes an empty value of; nil if there is none.
-func (o *Object) ownNull(t reflect.Type) error { return o.wrongValue(&typed{ownNulls: true}, t) }
 
 // wrongValue is the first error that w finds, at its place; nil if there is none.
 func (o *Object) wrongValue(w *typed, t reflect.Type) error {

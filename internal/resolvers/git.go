@@ -16,7 +16,7 @@ var _ = addBuiltin(func() Entry {
 		Wide: []string{netguard.KeyChosen, resolvegit.KeyPlain},
 		Spec: new(resolvegit.Resolver).Spec,
 		New: func(ctx context.Context, e Env) (resolve.Resolver, func() error, error) {
-			r, err := resolvegit.New(ctx, resolvegit.Options{Dir: e.Cache, Network: e.Network, Clock: e.Clock, Policies: e.Policies, Limits: resolvegit.Limits{ProcessBytes: e.ProcessMemory}, CacheFull: e.CacheFull})
+			r, err := resolvegit.New(ctx, resolvegit.Options{Dir: e.Cache, Network: e.Network, Clock: e.Clock, Policies: e.Policies, ProcessBytes: e.ProcessMemory, CacheFull: e.CacheFull})
 			if err != nil {
 				return nil, nil, err
 			}

@@ -243,11 +243,6 @@ func parseImage(raw []byte, mediaType types.MediaType) (*v1.Manifest, bool) {
 	return m, err == nil && mediaType.IsImage()
 }
 
-func decodeBase64(s string) ([]byte, bool) {
-	b, err := base64.StdEncoding.DecodeString(s)
-	return b, err == nil
-}
-
 // verifySimple verifies one signature. It returns an error only if it could not decide.
 func (s *signatures) verifySimple(ctx context.Context, l v1.Descriptor, digest v1.Hash) error {
 	text := l.Annotations[signatureAnnotation]
@@ -256,14 +251,13 @@ func (s *signatures) verifySimple(ctx context.Context, l v1.Descriptor, digest v
 		s.flaw = "a signature is not in the form that cosign writes"
 		return nil
 	}
-	sig, ok := decodeBase64(text)
-	if !ok {
+	sig, err := base64.StdEncoding.DecodeString(text)
+	if err != nil {
 		s.flaw = "a signature is not base64"
-		return nil
+		return nil //nolint:nilerr // the flaw says so
 	}
 	payload, ok := s.payloads[l.Digest]
 	if !ok {
-		var err error
 		if payload, err = s.im.fetchBlob(ctx, l, maxPayload); err != nil {
 			return err
 		}

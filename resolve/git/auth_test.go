@@ -428,8 +428,9 @@ func TestProviderLimits(t *testing.T) {
 	var answer func(w http.ResponseWriter)
 	s := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { answer(w) }))
 	defer s.Close()
-	g := newResolver(t, func(o *Options) { o.Limits.FileBytes = 1000 })
+	g := newResolver(t, nil)
 	r := ask(nil, ":server-url", s.URL, ":ca-bundle", gittest.PEM(s.Certificate().Raw), "org", "o", "repo", "r", "pathInRepo", "x", "revision", commitID)
+	r.MaxBytes = 1000
 	for _, size := range []int{1001, 1 << 20} {
 		answer = func(w http.ResponseWriter) { _, _ = w.Write(make([]byte, size)) }
 		wantReason(t, g, r, resolve.ReasonTooLarge)

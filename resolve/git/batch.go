@@ -21,7 +21,7 @@ type batch struct {
 const maxBatch = 512
 
 // fetchMissing fetches trees or blobs of a commit that are missing. While one fetch runs, further requests gather for the next.
-func (m *mirror) fetchMissing(ctx context.Context, c commit, kind string, ids []string, each int64, limits Limits) error {
+func (m *mirror) fetchMissing(ctx context.Context, c commit, kind string, ids []string, each int64, packBytes int64) error {
 	ids, err := m.missingObjects(ctx, ids)
 	if err != nil || len(ids) == 0 {
 		return err
@@ -35,11 +35,11 @@ func (m *mirror) fetchMissing(ctx context.Context, c commit, kind string, ids []
 		if way == whole || way == byTrees && kind == "tree" {
 			// The commit was fetched in another way before.
 			_, err := m.fetchFlight.runShared(ctx, filters[way]+c.id, func(ctx context.Context) (struct{}, error) {
-				return struct{}{}, m.fetchCommit(ctx, target{object: c.id, commit: c.id}, true, limits)
+				return struct{}{}, m.fetchCommit(ctx, target{object: c.id, commit: c.id}, true, packBytes)
 			})
 			return err
 		}
-		err := m.fetchByID(ctx, caps, ids, each, limits)
+		err := m.fetchByID(ctx, caps, ids, each, packBytes)
 		m.mu.Lock()
 		m.proven = m.proven || err == nil
 		proven := m.proven
@@ -51,13 +51,13 @@ func (m *mirror) fetchMissing(ctx context.Context, c commit, kind string, ids []
 }
 
 // fetchByID fetches objects by their IDs.
-func (m *mirror) fetchByID(ctx context.Context, caps capabilities, ids []string, each int64, limits Limits) error {
+func (m *mirror) fetchByID(ctx context.Context, caps capabilities, ids []string, each int64, packBytes int64) error {
 	for chunk := range slices.Chunk(ids, maxBatch) {
-		b, err := m.joinBatch(ctx, chunk, each, limits.PackBytes)
+		b, err := m.joinBatch(ctx, chunk, each, packBytes)
 		var known *resolve.Error
 		if err != nil && len(b.ids) > len(chunk) && ctx.Err() == nil && (errors.Is(err, errFromPeer) || errors.Is(err, errTooMuch) || errors.As(err, &known)) {
 			// The object of another waiter may be the cause.
-			err = m.fetchObjects(ctx, caps, m.wantObjects(caps, chunk, limits.PackBytes), min(each*int64(len(chunk))+64<<10, limits.PackBytes))
+			err = m.fetchObjects(ctx, caps, m.wantObjects(caps, chunk, packBytes), min(each*int64(len(chunk))+64<<10, packBytes))
 		}
 		if err != nil {
 			return err

@@ -408,13 +408,15 @@ func TestLargeContentIsRefused(t *testing.T) {
 	})
 	for _, filter := range []string{"true", "false"} {
 		gittest.Run(t, filepath.Join(s.Root, "r.git"), nil, "config", "uploadpack.allowFilter", filter)
-		g := newResolver(t, func(o *Options) { o.Limits.FileBytes = 100 << 10 })
+		g := newResolver(t, nil)
 		for path, want := range map[string]string{
 			"zeros.yaml": `"zeros.yaml" has `, "random.yaml": `"random.yaml" has `,
 			// Each of its files is within the limit.
 			"many": `"many" has more than the 102400 bytes that are allowed`,
 		} {
-			e := failure(t, g, ask(nil, "url", s.URL+"/r.git", "pathInRepo", path), resolve.ReasonTooLarge)
+			r := ask(nil, "url", s.URL+"/r.git", "pathInRepo", path)
+			r.MaxBytes = 100 << 10
+			e := failure(t, g, r, resolve.ReasonTooLarge)
 			var name string
 			var has, most int64
 			if n, _ := fmt.Sscanf(e.Msg, "pathInRepo: %q has %d bytes; at most %d are allowed", &name, &has, &most); !strings.Contains(e.Msg, want) || n == 3 && has <= most {
@@ -426,8 +428,7 @@ func TestLargeContentIsRefused(t *testing.T) {
 			t.Errorf("left over: %v", l)
 		}
 	}
-	g := newResolver(t, func(o *Options) { o.Limits.PackBytes = 20 << 10 })
-	wantReason(t, g, ask(nil, "url", s.URL+"/r.git", "pathInRepo", "small.yaml"), resolve.ReasonTooLarge)
+	wantReason(t, newResolver(t, nil), ask(nil, "url", s.URL+"/r.git", "pathInRepo", "small.yaml", ":max-pack-bytes", "20480"), resolve.ReasonTooLarge)
 }
 
 func TestRedirects(t *testing.T) {

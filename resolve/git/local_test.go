@@ -44,7 +44,11 @@ func TestWhatFailsHereIsNotTheRemotesFault(t *testing.T) {
 			}
 			return g
 		},
-		"a git command that is killed": func() *Resolver { return newResolver(t, func(o *Options) { o.Git = killed }) },
+		"a git command that is killed": func() *Resolver {
+			g := newResolver(t, nil)
+			g.index.binary = killed
+			return g
+		},
 		"a git command that is gone": func() *Resolver {
 			g := newResolver(t, nil)
 			g.index.binary = filepath.Join(t.TempDir(), "git")

@@ -206,7 +206,7 @@ type terms struct {
 }
 
 // lookupRevision returns the current target of a revision, and the time of the lookup. The full ID of a commit needs no lookup.
-func (m *mirror) lookupRevision(ctx context.Context, revision string, wanted terms, limits Limits) (cachedRef, error) {
+func (m *mirror) lookupRevision(ctx context.Context, revision string, wanted terms, packBytes int64) (cachedRef, error) {
 	if isObjectID(revision) {
 		return cachedRef{target: target{object: revision, commit: revision}, at: wanted.now()}, nil
 	}
@@ -217,7 +217,7 @@ func (m *mirror) lookupRevision(ctx context.Context, revision string, wanted ter
 		return cached, nil
 	}
 	look := func(ctx context.Context) (cachedRef, error) {
-		return m.askForRevision(ctx, revision, wanted.now(), limits)
+		return m.askForRevision(ctx, revision, wanted.now(), packBytes)
 	}
 	found, err := m.refFlight.runShared(ctx, revision, look)
 	if err == nil && found.at.Before(wanted.notBefore) {
@@ -277,7 +277,7 @@ func (m *mirror) letIn(at time.Time) {
 }
 
 // askForRevision asks the server for the target of a revision.
-func (m *mirror) askForRevision(ctx context.Context, revision string, at time.Time, limits Limits) (cachedRef, error) {
+func (m *mirror) askForRevision(ctx context.Context, revision string, at time.Time, packBytes int64) (cachedRef, error) {
 	caps, err := m.serverCapabilities(ctx)
 	if err != nil {
 		return cachedRef{}, err
@@ -304,7 +304,7 @@ func (m *mirror) askForRevision(ctx context.Context, revision string, at time.Ti
 	}
 	if !ok {
 		if digits := strings.ToLower(revision); len(digits) >= 4 && len(digits) < 64 && isHex(digits) {
-			t, err := m.resolveShortID(ctx, caps, digits, limits)
+			t, err := m.resolveShortID(ctx, caps, digits, packBytes)
 			return cachedRef{t, at}, err
 		}
 		return cachedRef{}, resolve.Errorf(resolve.ReasonNotFound, "revision: there is no branch, tag or commit %q%s", revision, m.session.otherNames(ctx, caps, revision))
@@ -319,7 +319,7 @@ func (m *mirror) askForRevision(ctx context.Context, revision string, at time.Ti
 }
 
 // resolveShortID finds the commit whose ID begins with these digits. It needs the commits of all branches and tags.
-func (m *mirror) resolveShortID(ctx context.Context, caps capabilities, digits string, limits Limits) (target, error) {
+func (m *mirror) resolveShortID(ctx context.Context, caps capabilities, digits string, packBytes int64) (target, error) {
 	t, err := m.findByPrefix(ctx, digits)
 	m.mu.Lock()
 	ready := m.historyReady
@@ -328,11 +328,11 @@ func (m *mirror) resolveShortID(ctx context.Context, caps capabilities, digits s
 		return t, nil
 	}
 	if _, err := m.fetchFlight.runShared(ctx, "history", func(ctx context.Context) (struct{}, error) {
-		return struct{}{}, m.fetchHistory(ctx, caps, limits)
+		return struct{}{}, m.fetchHistory(ctx, caps, packBytes)
 	}); err != nil {
 		if errors.Is(err, errTooMuch) {
 			err = resolve.Errorf(resolve.ReasonTooLarge, "revision: the history in which %q would be found is larger than %d bytes (%s); give the commit's full name",
-				digits, limits.PackBytes, keyPackBytes)
+				digits, packBytes, keyPackBytes)
 		}
 		return target{}, err
 	}
@@ -340,7 +340,7 @@ func (m *mirror) resolveShortID(ctx context.Context, caps capabilities, digits s
 }
 
 // fetchHistory fetches the commits of all branches and tags, without their trees if the server supports that.
-func (m *mirror) fetchHistory(ctx context.Context, caps capabilities, limits Limits) error {
+func (m *mirror) fetchHistory(ctx context.Context, caps capabilities, packBytes int64) error {
 	if caps.files {
 		return resolve.Errorf(resolve.ReasonInvalid, "revision: a web server gives the files of the repository, without git behind it; give a branch, a tag or the commit's full name")
 	}
@@ -358,9 +358,9 @@ func (m *mirror) fetchHistory(ctx context.Context, caps capabilities, limits Lim
 		if m.currentWay(caps) <= byObject {
 			w.filter = filterTrees
 		}
-		if err = m.fetchObjects(ctx, caps, w, limits.PackBytes); errors.Is(err, errNoFilter) {
+		if err = m.fetchObjects(ctx, caps, w, packBytes); errors.Is(err, errNoFilter) {
 			w.filter = ""
-			err = m.fetchObjects(ctx, caps, w, limits.PackBytes)
+			err = m.fetchObjects(ctx, caps, w, packBytes)
 		}
 		if err != nil {
 			return err
@@ -445,7 +445,7 @@ type commit struct {
 }
 
 // ensureCommit fetches the commit and its trees if they are missing.
-func (m *mirror) ensureCommit(ctx context.Context, t target, limits Limits) (commit, error) {
+func (m *mirror) ensureCommit(ctx context.Context, t target, packBytes int64) (commit, error) {
 	for attempt := 0; ; attempt++ {
 		if m.isOnDisk() {
 			c, err := m.readCommit(ctx, t)
@@ -458,7 +458,7 @@ func (m *mirror) ensureCommit(ctx context.Context, t target, limits Limits) (com
 			return commit{}, missingError(resolve.ReasonNotFound, "revision: the server sends no commit "+t.object)
 		}
 		if _, err := m.fetchFlight.runShared(ctx, t.object, func(ctx context.Context) (struct{}, error) {
-			return struct{}{}, m.fetchCommit(ctx, t, attempt > 0, limits)
+			return struct{}{}, m.fetchCommit(ctx, t, attempt > 0, packBytes)
 		}); err != nil {
 			return commit{}, err
 		}
@@ -471,7 +471,7 @@ func missingError(reason resolve.Reason, text string) error {
 }
 
 // fetchCommit fetches one commit without history. again: do not rely on earlier fetches.
-func (m *mirror) fetchCommit(ctx context.Context, t target, again bool, limits Limits) error {
+func (m *mirror) fetchCommit(ctx context.Context, t target, again bool, packBytes int64) error {
 	caps, err := m.serverCapabilities(ctx)
 	if err != nil {
 		return err
@@ -483,7 +483,7 @@ func (m *mirror) fetchCommit(ctx context.Context, t target, again bool, limits L
 		w.have = slices.Clone(m.complete)
 		m.mu.Unlock()
 	}
-	way, err = m.fetchBy(ctx, caps, w, way, limits)
+	way, err = m.fetchBy(ctx, caps, w, way, packBytes)
 	var peer *remoteError
 	if !caps.version2 && !caps.anyWant && t.ref == "" && errors.As(err, &peer) {
 		// The server only accepts tips. The commit may be in the history of one.
@@ -492,14 +492,14 @@ func (m *mirror) fetchCommit(ctx context.Context, t target, again bool, limits L
 			return tipsErr
 		}
 		if len(tips) > 0 {
-			err = m.fetchObjects(ctx, caps, want{objects: tips}, limits.PackBytes)
+			err = m.fetchObjects(ctx, caps, want{objects: tips}, packBytes)
 		}
 	}
 	if errors.Is(err, errTooMuch) && m.store.aside {
 		return errDiskFull // there would have been room for it in the cache
 	}
 	if errors.Is(err, errTooMuch) {
-		return resolve.Errorf(resolve.ReasonTooLarge, "the repository sends more than %d bytes for one commit (%s)", limits.PackBytes, keyPackBytes)
+		return resolve.Errorf(resolve.ReasonTooLarge, "the repository sends more than %d bytes for one commit (%s)", packBytes, keyPackBytes)
 	}
 	if err != nil || way <= byObject {
 		return err
@@ -514,10 +514,10 @@ func (m *mirror) fetchCommit(ctx context.Context, t target, again bool, limits L
 }
 
 // fetchBy fetches in the first way that the server does not refuse, and returns that way.
-func (m *mirror) fetchBy(ctx context.Context, caps capabilities, w want, way way, limits Limits) (way, error) {
+func (m *mirror) fetchBy(ctx context.Context, caps capabilities, w want, way way, packBytes int64) (way, error) {
 	for {
 		w.filter = filters[way]
-		err := m.fetchObjects(ctx, caps, w, limits.PackBytes)
+		err := m.fetchObjects(ctx, caps, w, packBytes)
 		var damaged *packError
 		switch {
 		case errors.Is(err, errNoFilter) && m.switchWay(way):

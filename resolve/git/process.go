@@ -3,7 +3,6 @@ package git
 import (
 	"bufio"
 	"bytes"
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -427,9 +426,8 @@ func (p *catfile) streamObject(ctx context.Context, name, want string, limit int
 }
 
 // findGit returns the git command and checks that it is new enough.
-func findGit(ctx context.Context, binary string) (string, error) {
-	binary = cmp.Or(binary, "git")
-	found, err := exec.LookPath(binary)
+func findGit(ctx context.Context) (string, error) {
+	found, err := exec.LookPath("git")
 	if err != nil {
 		return "", fmt.Errorf("the git command is needed and not there: %w", err)
 	}

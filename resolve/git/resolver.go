@@ -34,46 +34,16 @@ import (
 	"sluice.dev/resolve/verify"
 )
 
-// Limits bounds the resources of one resolver. Zero fields stand for the defaults.
-type Limits struct {
-	// PackBytes bounds one fetch, in addition to the configuration; 0 sets no bound.
-	PackBytes int64
-	// FileBytes bounds a result, a file or a directory; 10 MiB by default.
-	FileBytes int64
-	// DirectoryFiles bounds the files of a directory that are joined; 500 by default.
-	DirectoryFiles int
-	// CacheBytes bounds mirrors and running fetches on disk, in addition to the configuration; 0 sets no bound. Mirrors in use are
-	// not evicted.
-	CacheBytes int64
-	// Processes bounds the git processes that wait for reads; 8 by default.
-	Processes int
-	// ProcessBytes bounds the memory of all git processes together; 160 MiB by default.
-	ProcessBytes int64
-}
-
 const (
 	defaultPackBytes  = 512 << 20
 	defaultCacheBytes = 4 << 30
 	// minBytes is the smallest allowed value of either.
 	minBytes = 1 << 20
+	// maxFileBytes bounds a result, a file or a directory.
+	maxFileBytes = 10 << 20
+	// maxProcesses bounds the git processes that wait for reads.
+	maxProcesses = 8
 )
-
-func (l Limits) withDefaults() Limits {
-	set := func(v *int64, d int64) {
-		if *v <= 0 {
-			*v = d
-		}
-	}
-	set(&l.FileBytes, 10<<20)
-	set(&l.ProcessBytes, 160<<20)
-	if l.DirectoryFiles <= 0 {
-		l.DirectoryFiles = 500
-	}
-	if l.Processes <= 0 {
-		l.Processes = 8
-	}
-	return l
-}
 
 // Options are the options of a resolver. Dir and Clock are required.
 type Options struct {
@@ -83,11 +53,8 @@ type Options struct {
 	Network netguard.Options
 	// Clock provides the time.
 	Clock resolve.Clock
-	// Git is the git command, at least 2.36; empty stands for the one on the PATH.
-	Git string
-	// Policy applies in addition to the policy of the configuration.
-	Policy Policy
-	Limits Limits
+	// ProcessBytes bounds the memory of all git processes together; 160 MiB by default.
+	ProcessBytes int64
 	// Policies returns the current policies about signatures of commits. The resolver calls it for each request; it may return nil.
 	Policies func() *verify.Policies
 	// CacheFull is called when the file system of Dir has no room any more or cannot be written, and when it can be used again.
@@ -124,20 +91,15 @@ func New(ctx context.Context, o Options) (*Resolver, error) {
 	if o.Clock == nil || o.Dir == "" {
 		return nil, errors.New("the git resolver needs a folder and a clock")
 	}
-	o.Limits = o.Limits.withDefaults()
 	if o.Policies == nil {
 		o.Policies = func() *verify.Policies { return nil }
 	}
-	var err error
-	if o.Policy, err = o.Policy.normalized(""); err != nil {
-		return nil, fmt.Errorf("policy: %w", err)
-	}
-	binary, err := findGit(ctx, o.Git)
+	binary, err := findGit(ctx)
 	if err != nil {
 		return nil, err
 	}
-	memory := resolve.NewMemory(o.Limits.ProcessBytes)
-	files := newCatfiles(binary, o.Limits.Processes, memory)
+	memory := resolve.NewMemory(cmp.Or(o.ProcessBytes, 160<<20))
+	files := newCatfiles(binary, maxProcesses, memory)
 	index := newIndexer(binary, memory)
 	g := &Resolver{options: o, files: files, index: index, guards: netguard.NewPool(o.Network), beside: make(chan struct{}, 1), besideBytes: asideBytes}
 	if err := g.openMirrorStore(); errors.Is(err, errDiskFull) {
@@ -338,7 +300,7 @@ func (g *Resolver) resolveByClone(ctx context.Context, r *resolve.Request) (*res
 		return nil, err
 	}
 	revision := commitName(cmp.Or(r.Get("revision"), s.valueOr(keyDefaultRevision, "main")))
-	allowed, err := g.joinedPolicy(r.Config, s)
+	allowed, err := joinedPolicy(r.Config, s)
 	if err != nil {
 		return nil, err
 	}
@@ -374,7 +336,7 @@ func (g *Resolver) resolveByClone(ctx context.Context, r *resolve.Request) (*res
 		st := g.currentStore()
 		if st != nil {
 			// The limit is the same for all requests: it comes from the plain configuration.
-			st.setLimit(atMost(settings{Config: r.Config}.bytesOf(keyCacheBytes, defaultCacheBytes), g.options.Limits.CacheBytes))
+			st.setLimit(settings{Config: r.Config}.bytesOf(keyCacheBytes, defaultCacheBytes))
 			data, c, found, err = read(st)
 			g.noteCacheUse(st, err)
 		}
@@ -429,14 +391,6 @@ func worthAnother(err error, revision string, forget func() bool) bool {
 	return (rewritten || mayBeOutdated(err)) && forget()
 }
 
-// atMost returns the smaller of n and the limit; 0 is no limit.
-func atMost(n, limit int64) int64 {
-	if limit <= 0 {
-		return n
-	}
-	return min(n, limit)
-}
-
 // looks are the times when the server reported the revision, and when it accepted the credential.
 type looks struct {
 	at, admitted time.Time
@@ -446,11 +400,9 @@ type looks struct {
 
 // readFromMirror reads from the mirror of that key.
 func (g *Resolver) readFromMirror(ctx context.Context, st *store, key string, connect func() (remote, error), s settings, wanted terms, revision, path string, below bool, f fetched, allowed func(fetched) error) (data []byte, c commit, at looks, err error) {
-	limits := g.options.Limits
-	limits.FileBytes = min(limits.FileBytes, wanted.bytes)
-	limits.PackBytes = min(atMost(s.bytesOf(keyPackBytes, defaultPackBytes), limits.PackBytes), st.packBytes())
+	packBytes := min(s.bytesOf(keyPackBytes, defaultPackBytes), st.packBytes())
 	if st.aside {
-		limits.PackBytes = min(limits.PackBytes, g.besideBytes)
+		packBytes = min(packBytes, g.besideBytes)
 	}
 	host, _, _ := strings.Cut(f.repository, "/")
 	m, err := st.acquireMirror(key, host, connect)
@@ -463,7 +415,7 @@ func (g *Resolver) readFromMirror(ctx context.Context, st *store, key string, co
 			st.discardMirror(m)
 		}
 	}()
-	looked, err := m.lookupRevision(ctx, revision, wanted, limits)
+	looked, err := m.lookupRevision(ctx, revision, wanted, packBytes)
 	if err != nil {
 		return nil, c, at, err
 	}
@@ -476,7 +428,7 @@ func (g *Resolver) readFromMirror(ctx context.Context, st *store, key string, co
 	if err := allowed(f); err != nil {
 		return nil, c, at, err
 	}
-	if c, err = m.ensureCommit(ctx, t, limits); err != nil {
+	if c, err = m.ensureCommit(ctx, t, packBytes); err != nil {
 		return nil, c, at, err
 	}
 	if c.id != t.commit {
@@ -489,10 +441,10 @@ func (g *Resolver) readFromMirror(ctx context.Context, st *store, key string, co
 	if err := checkSignature(s.restrictions(keySigners), c, g.options.Clock.Now); err != nil {
 		return nil, c, at, err
 	}
-	if c.signers, err = g.commitSigners(ctx, wanted.uri, c); err != nil {
+	if c.signers, err = g.commitSigners(wanted.uri, c); err != nil {
 		return nil, c, at, err
 	}
-	w := &walker{mirror: m, commit: c, limits: limits, below: below}
+	w := &walker{mirror: m, commit: c, fileBytes: min(maxFileBytes, wanted.bytes), packBytes: packBytes, below: below}
 	data, err = w.readPath(ctx, path, func(path string) error {
 		f := f
 		f.path = path
@@ -520,9 +472,9 @@ func policyNames(revision string, t target) []string {
 	return append(out, t.commit)
 }
 
-// allPolicies returns the resolver's policy, the policy of the configuration, that of the named one and those for the host.
-func (g *Resolver) allPolicies(c resolve.Config, s settings) ([]Policy, error) {
-	all := []Policy{g.options.Policy}
+// allPolicies returns the policy of the configuration, that of the named one and those for the host.
+func allPolicies(c resolve.Config, s settings) ([]Policy, error) {
+	var all []Policy
 	for _, text := range append(s.restrictions(keyPolicy), c[keyPolicy]) {
 		p, err := ParsePolicy(text)
 		if err != nil {
@@ -535,14 +487,14 @@ func (g *Resolver) allPolicies(c resolve.Config, s settings) ([]Policy, error) {
 }
 
 // judgesPaths reports whether a policy has rules for paths that hold for the namespace.
-func (g *Resolver) judgesPaths(c resolve.Config, s settings, namespace string) bool {
-	all, err := g.allPolicies(c, s)
+func judgesPaths(c resolve.Config, s settings, namespace string) bool {
+	all, err := allPolicies(c, s)
 	return err != nil || slices.ContainsFunc(all, func(p Policy) bool { return p.judgesPaths() || p.Namespaces[namespace].judgesPaths() })
 }
 
 // joinedPolicy joins the policies: all of them apply.
-func (g *Resolver) joinedPolicy(c resolve.Config, s settings) (func(fetched) error, error) {
-	all, err := g.allPolicies(c, s)
+func joinedPolicy(c resolve.Config, s settings) (func(fetched) error, error) {
+	all, err := allPolicies(c, s)
 	if err != nil {
 		return nil, err
 	}

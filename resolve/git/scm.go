@@ -322,7 +322,7 @@ func (g *Resolver) throughAPI(ctx context.Context, r *resolve.Request) (*resolve
 		return nil, resolve.Errorf(resolve.ReasonVerification,
 			"repo: the operator wants commits of %s to be signed, and the API of a provider does not prove that a file is part of a commit; give url: %s", parsed.canonicalName(), clone)
 	}
-	allowed, err := g.joinedPolicy(r.Config, demands)
+	allowed, err := joinedPolicy(r.Config, demands)
 	if err != nil {
 		return nil, err
 	}
@@ -342,12 +342,12 @@ func (g *Resolver) throughAPI(ctx context.Context, r *resolve.Request) (*resolve
 	if err := allowed(f); err != nil {
 		return nil, err
 	}
-	if g.judgesPaths(r.Config, demands, r.Namespace) {
+	if judgesPaths(r.Config, demands, r.Namespace) {
 		if err := a.noLink(ctx, org, repo, path, id, f.repository); err != nil {
 			return nil, err
 		}
 	}
-	most := min(g.options.Limits.FileBytes, r.Limit())
+	most := min(maxFileBytes, r.Limit())
 	data, err := a.readFile(ctx, org, repo, path, id, most)
 	if errors.Is(err, errTooMuch) {
 		return nil, resolve.Errorf(resolve.ReasonTooLarge, "pathInRepo: %q has more than the %d bytes that are allowed", path, most)

@@ -1,7 +1,6 @@
 package git
 
 import (
-	"context"
 	"time"
 
 	"sluice.dev/resolve"
@@ -31,7 +30,7 @@ func notSigned(c commit, why error) error {
 
 // commitSigners returns the IDs of the keys and identities of the policies that have signed the commit. If a policy demands a signature
 // and there is none, that is an error. The framework checks whether all policies are satisfied.
-func (g *Resolver) commitSigners(ctx context.Context, uri string, c commit) ([]string, error) {
+func (g *Resolver) commitSigners(uri string, c commit) ([]string, error) {
 	want := g.options.Policies().Commit(uri)
 	if len(want.IDs()) == 0 {
 		return nil, nil

@@ -97,7 +97,7 @@ const openAgain = 30 * time.Second
 // openMirrorStore opens the store.
 func (g *Resolver) openMirrorStore() (err error) {
 	g.opened = g.options.Clock.Now()
-	g.store, err = openStoreIn(g.options.Dir, atMost(defaultCacheBytes, g.options.Limits.CacheBytes), g.files, g.index)
+	g.store, err = openStoreIn(g.options.Dir, defaultCacheBytes, g.files, g.index)
 	return err
 }
 

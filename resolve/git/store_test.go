@@ -295,10 +295,11 @@ func TestMirrorsAreEvictedByUse(t *testing.T) {
 		ids = append(ids, gittest.Run(t, o.Dir, nil, "rev-parse", "main"))
 	}
 	g := newResolver(t, nil)
+	cacheBytes := int64(1 << 30)
 	get := func(i int) int64 {
 		t.Helper()
 		before := s.Requests.Load()
-		wantData(t, g, ask(nil, "url", fmt.Sprintf("%s/r%d.git", s.URL, i), "pathInRepo", "task.yaml", "revision", ids[i]), fmt.Sprintf("n: %d\n", i))
+		wantData(t, g, ask(nil, "url", fmt.Sprintf("%s/r%d.git", s.URL, i), "pathInRepo", "task.yaml", "revision", ids[i], ":max-cache-bytes", fmt.Sprint(cacheBytes)), fmt.Sprintf("n: %d\n", i))
 		return s.Requests.Load() - before
 	}
 	get(0)
@@ -306,7 +307,7 @@ func TestMirrorsAreEvictedByUse(t *testing.T) {
 	for _, m := range g.store.mirrors {
 		each = m.sizeOnDisk()
 	}
-	g.options.Limits.CacheBytes = 3*each + each/2
+	cacheBytes = 3*each + each/2
 	get(1)
 	get(2)
 	get(0)
@@ -328,11 +329,13 @@ func TestManyRepositoriesAtOnceWithFewProcesses(t *testing.T) {
 	for i := range 6 {
 		gittest.NewOrigin(t, s.Root, fmt.Sprintf("r%d.git", i), map[string]string{"task.yaml": fmt.Sprintf("n: %d\n", i)})
 	}
-	g := newResolver(t, func(o *Options) { o.Limits.Processes, o.Limits.CacheBytes = 2, 1 })
+	g := newResolver(t, nil)
+	g.files = newCatfiles(g.files.binary, 2, g.files.memory)
+	g.store.files = g.files
 	var wg sync.WaitGroup
 	for i := range 60 {
 		wg.Go(func() {
-			wantData(t, g, ask(nil, "url", fmt.Sprintf("%s/r%d.git", s.URL, i%6), "pathInRepo", "task.yaml"), fmt.Sprintf("n: %d\n", i%6))
+			wantData(t, g, ask(nil, "url", fmt.Sprintf("%s/r%d.git", s.URL, i%6), "pathInRepo", "task.yaml", ":max-cache-bytes", "1"), fmt.Sprintf("n: %d\n", i%6))
 		})
 	}
 	wg.Wait()

@@ -22,6 +22,8 @@ const (
 	maxSymlinks   = 16
 	maxLink       = 4096
 	maxComponents = 512
+	// maxDirectoryFiles bounds the files of a directory that are joined.
+	maxDirectoryFiles = 500
 )
 
 // The modes of tree entries.
@@ -117,7 +119,8 @@ func upTo(r *bufio.Reader, end byte, limit int, out []byte) ([]byte, error) {
 type walker struct {
 	mirror *mirror
 	commit commit
-	limits Limits
+	// fileBytes bounds the result, packBytes a fetch.
+	fileBytes, packBytes int64
 	// below includes files in subdirectories.
 	below bool
 	// known caches found entries, by the ID of the tree and their names, because links lead through them again.
@@ -134,7 +137,7 @@ func (w *walker) eachEntryOf(ctx context.Context, id string, visit func(rawEntry
 	}
 	err := read()
 	if errors.Is(err, errMissing) {
-		if err = w.mirror.fetchMissing(ctx, w.commit, "tree", []string{id}, maxTreeSize, w.limits); err == nil {
+		if err = w.mirror.fetchMissing(ctx, w.commit, "tree", []string{id}, maxTreeSize, w.packBytes); err == nil {
 			err = read()
 		}
 	}
@@ -142,7 +145,7 @@ func (w *walker) eachEntryOf(ctx context.Context, id string, visit func(rawEntry
 		return resolve.Errorf(resolve.ReasonTooLarge, "pathInRepo: the list of a directory of the repository has %w", size)
 	}
 	if errors.Is(err, errTooMuch) {
-		return resolve.Errorf(resolve.ReasonTooLarge, "pathInRepo: a directory of the repository is larger than %d bytes", min(maxTreeSize, w.limits.PackBytes))
+		return resolve.Errorf(resolve.ReasonTooLarge, "pathInRepo: a directory of the repository is larger than %d bytes", min(maxTreeSize, w.packBytes))
 	}
 	return err
 }
@@ -296,7 +299,7 @@ func (w *walker) readBlob(ctx context.Context, id string, limit int64) ([]byte, 
 	if !errors.Is(err, errMissing) {
 		return data, err
 	}
-	if err := w.mirror.fetchMissing(ctx, w.commit, "blob", []string{id}, max(limit, 64<<10), w.limits); err != nil {
+	if err := w.mirror.fetchMissing(ctx, w.commit, "blob", []string{id}, max(limit, 64<<10), w.packBytes); err != nil {
 		return nil, err
 	}
 	data, err = w.mirror.readObjectOf(ctx, id, "blob", limit)
@@ -317,7 +320,7 @@ func (w *walker) readPath(ctx context.Context, p string, allowed func(path strin
 		if err := allowed(f.path); err != nil {
 			return nil, err
 		}
-		data, err := w.readBlob(ctx, f.id, w.limits.FileBytes)
+		data, err := w.readBlob(ctx, f.id, w.fileBytes)
 		if size, ok := errors.AsType[*sizeError](err); ok {
 			return nil, resolve.Errorf(resolve.ReasonTooLarge, "pathInRepo: %q has %w", p, size)
 		}
@@ -387,7 +390,7 @@ func (c *collector) collectFiles(ctx context.Context, f file, prefix string) err
 			return err
 		}
 		one.name = prefix + e.name
-		if c.files = append(c.files, one); len(c.files) > c.limits.DirectoryFiles {
+		if c.files = append(c.files, one); len(c.files) > maxDirectoryFiles {
 			return c.tooMany()
 		}
 	}
@@ -416,7 +419,7 @@ func (c *collector) chooseEntries(ctx context.Context, id string) (found []entry
 			return nil
 		default:
 			// Links to directories are ignored, but their number has a limit.
-			if files++; files > 2*c.limits.DirectoryFiles {
+			if files++; files > 2*maxDirectoryFiles {
 				return c.tooMany()
 			}
 		}
@@ -441,11 +444,11 @@ func (c *collector) prefetchTrees(ctx context.Context, found []entry) error {
 	if len(ids) == 0 {
 		return nil
 	}
-	return c.mirror.fetchMissing(ctx, c.commit, "tree", ids, maxTreeSize, c.limits)
+	return c.mirror.fetchMissing(ctx, c.commit, "tree", ids, maxTreeSize, c.packBytes)
 }
 
 func (c *collector) tooMany() error {
-	return resolve.Errorf(resolve.ReasonTooLarge, "pathInRepo: the directory %q has more than %d files", c.asked, c.limits.DirectoryFiles)
+	return resolve.Errorf(resolve.ReasonTooLarge, "pathInRepo: the directory %q has more than %d files", c.asked, maxDirectoryFiles)
 }
 
 func (w *walker) streamFiles(ctx context.Context, p string, files []file) ([]byte, error) {
@@ -453,12 +456,12 @@ func (w *walker) streamFiles(ctx context.Context, p string, files []file) ([]byt
 	for i, f := range files {
 		ids[i] = f.id
 	}
-	if err := w.mirror.fetchMissing(ctx, w.commit, "blob", ids, w.limits.FileBytes, w.limits); err != nil {
+	if err := w.mirror.fetchMissing(ctx, w.commit, "blob", ids, w.fileBytes, w.packBytes); err != nil {
 		return nil, w.tooLarge(p, err)
 	}
 	var out bytes.Buffer
 	for i, f := range files {
-		data, err := w.readBlob(ctx, f.id, w.limits.FileBytes-int64(out.Len()))
+		data, err := w.readBlob(ctx, f.id, w.fileBytes-int64(out.Len()))
 		if err != nil {
 			return nil, w.tooLarge(p, err)
 		}
@@ -477,5 +480,5 @@ func (w *walker) tooLarge(p string, err error) error {
 	if !errors.Is(err, errTooMuch) {
 		return err
 	}
-	return resolve.Errorf(resolve.ReasonTooLarge, "pathInRepo: %q has more than the %d bytes that are allowed", p, w.limits.FileBytes)
+	return resolve.Errorf(resolve.ReasonTooLarge, "pathInRepo: %q has more than the %d bytes that are allowed", p, w.fileBytes)
 }

@@ -60,7 +60,6 @@ type loaded struct {
 type fetcher struct {
 	*command.Env
 
-	flags  *sourceFlags
 	remote *resolvecmd.Remote
 	out    loaded
 }
@@ -75,7 +74,7 @@ func loadAllSources(ctx context.Context, e *command.Env, f *sourceFlags, cluster
 	}
 	remote := &resolvecmd.Remote{Env: e, Flags: &f.RemoteFlags, Cluster: cluster}
 	defer remote.Close()
-	r := &fetcher{Env: e, flags: f, remote: remote, out: loaded{crds: map[string]input.Document{}}}
+	r := &fetcher{Env: e, remote: remote, out: loaded{crds: map[string]input.Document{}}}
 	for _, s := range f.sources {
 		before := len(r.out.objects) + len(r.out.configs)
 		if err := r.readSource(ctx, s); err != nil {
