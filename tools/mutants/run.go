@@ -84,7 +84,7 @@ func (r *runner) checkBaseline(ctx context.Context, g graph, chosen []fault) err
 		f := &chosen[i]
 		args := packages[f.e2e]
 		if args == nil {
-			args = append([]string{"test", "-vet=off"}, f.selectTests()...)
+			args = append([]string{"test", "-vet=off", "-timeout", "2h"}, f.selectTests()...)
 		}
 		for _, pkg := range g.testsFor(f) {
 			if !slices.Contains(args, "./"+pkg) {
