@@ -28,7 +28,7 @@ func (w *walker) withinCostLimit(places, none string) string {
 	}
 	node, old := w.emitter.valueAt(false, w.target.Path[:w.loop]), w.emitter.valueAt(true, w.target.Path[:w.loop])
 	count := w.emitter.totalItems(w.target.Path, node, w.loop)
-	otherwise := w.tooMany()
+	otherwise := w.tooMany("")
 	if may := w.mayContainPart(node); may != "true" {
 		otherwise = may + " ? " + otherwise + " : " + none
 	}
@@ -37,12 +37,12 @@ func (w *walker) withinCostLimit(places, none string) string {
 
 // tooMany stands for places that would cost too much to find. Then no patch is possible, and the API server reports a missing key with
 // this name.
-func (w *walker) tooMany() string {
+func (w *walker) tooMany(beside string) string {
 	path := &pathText{}
 	for _, s := range w.target.Path[:w.loop] {
 		path = path.withField(s.Name)
 	}
-	text := fmt.Sprintf("%s (more than %d items, too many to tell which)", path.text, w.limit)
+	text := fmt.Sprintf("%s (%smore than %d items, too many to tell which)", path.text, beside, w.limit)
 	if w.pointer {
 		return "[{'': ''}[" + celString(text+" cannot be dropped") + "]]"
 	}

@@ -36,7 +36,7 @@ type listForm struct {
 	places        string
 	limit         int
 	many, tooMany string // whether the list may have a use, and its place, if there are too many items
-	stored        string // the identities of the uses in the new value and in the stored one; empty if none are compared
+	stored        string // whether all uses are stored ones; empty if that is not asked
 }
 
 // key is the same for units that can be in one family.
@@ -180,18 +180,25 @@ func (d *draft) listFormOf(u *unit, limit int) *listForm {
 	stored, then := plainPath("oldObject", t.Path[:loop])
 	f := &listForm{
 		there: joinAnd(there...), entry: "[dyn(p), dyn(" + now + "), " + joinAnd(stored...) + " ? dyn(" + then + ") : dyn(null)]",
-		outer: fmt.Sprintf("(%s ? e[1].size() : 0)", isIterable("e[1]", t.Path[loop].Kind)), count: d.countItems(t.Path, "e[1]", loop), limit: limit, many: w.mayContainPart("e[1]"), tooMany: w.tooMany(),
+		outer: fmt.Sprintf("(%s ? e[1].size() : 0)", isIterable("e[1]", t.Path[loop].Kind)), count: d.countItems(t.Path, "e[1]", loop), limit: limit, many: w.mayContainPart("e[1]"), tooMany: w.tooMany("with lists like it "),
 	}
 	if w.index {
 		w.stored = "m"
-		list := w.identitiesOf(true)
-		f.stored = "[dyn(" + w.identitiesOf(false) + "), dyn(" + list + ")]"
+		list, among := w.identitiesOf(true), allAmong("n", "s", min(mostComparisons, allFamilyComparisons/len(d.group.units)))
+		if d.group.sampled {
+			among = "false" // of few items all would be compared, of many none
+		}
+		f.stored = "[" + w.identitiesOf(false) + "].exists(n, [" + list + "].exists(s, " + among + "))"
 		f.places = "[" + w.storedIndex(list) + "].map(m, " + w.joinedUses() + ")[0]"
 		return f
 	}
 	f.places = w.joinedUses()
 	return f
 }
+
+// allFamilyComparisons bounds the comparisons of all units of a family: their cost comes on top of what is measured, and [maxExpressionCost] leaves
+// that much.
+const allFamilyComparisons = 40_000
 
 // addVariables adds the variables of a family.
 func (f *family) addVariables(e *emitter) {
@@ -205,21 +212,29 @@ func (f *family) addVariables(e *emitter) {
 	in := func(expression string) string { return fillIn(expression, f.table.cells("e[0]")) }
 	// An unchanged list has no new uses.
 	entries := e.addVariable(f.name+"e", rows+".map(p, "+fillIn(l.entry, f.table.cells("p"))+").filter(e, !("+isSet("e[2]")+" && e[2] == e[1]))")
-	pair := func(text string) string { return ".map(e, [e[0], dyn(" + in(text) + ")])" }
-	count := entries + ".map(e, " + l.count + ").sum()"
-	if l.outer != l.count {
-		// Of too many lists those within are not counted.
-		count = fmt.Sprintf("[%s.map(e, %s).sum()].map(n, n > %d ? n : %s)[0]", entries, l.outer, matchLimit, count)
+	// All are gone through, or those that have no more items than that together, and are not longer by themselves.
+	goes := e.addVariable(f.name+"g", fmt.Sprintf("[%[1]s].map(c, c.transformList(i, n, c.sum() <= %[2]d || n <= %[2]d && c.slice(0, i + 1).filter(o, o <= %[2]d).sum() <= %[2]d))[0]", l.counts(entries), l.limit)) + "[i]"
+	places := fmt.Sprintf("%s ? (%s) : %s ? %s : ''", goes, in(l.places), in(l.many), in(l.tooMany))
+	pairs := func(condition string) string {
+		return entries + ".transformList(i, e, " + condition + "[e[0], dyn(" + places + ")]).filter(e, e[1] != '')"
 	}
-	if l.stored != "" {
-		count = e.addVariable(f.name+"c", count)
+	if l.stored == "" {
+		e.addVariable(f.name, pairs(""))
+		return
 	}
-	few := fmt.Sprintf("%s <= %d", count, l.limit)
-	e.addVariable(f.name, fmt.Sprintf("%[1]s ? %[2]s%[3]s.filter(e, e[1] != '') : %[2]s.filter(e, %[4]s)%[5]s", few, entries, pair(l.places), in(l.many), pair(l.tooMany)))
-	if l.stored != "" {
-		stored := e.addVariable(f.name+"s", entries+".map(e, "+in(l.stored)+")")
-		f.test = "(" + f.test + " || " + few + " && " + stored + ".all(s, " + allAmong("s[0]", "s[1]") + "))"
+	// Two stored items of one identity make the index an error. Then a list has no new use if all its uses are among the stored ones.
+	stored := e.addVariable(f.name+"s", entries+".transformList(i, e, "+goes+" && "+in(l.stored)+")")
+	violated := e.addVariable(f.name+"n", fmt.Sprintf("%s.transformList(i, e, !((%s ? (%s) == '' : !(%s)) || %s[i]), i)", entries, goes, in(l.places), in(l.many), stored))
+	e.addVariable(f.name, violated+".size() == 0 ? [] : "+pairs("i in "+violated+", "))
+}
+
+// counts lists how many items there are in each entry. Of too many in the outermost lists those within are not counted.
+func (l *listForm) counts(entries string) string {
+	if l.outer == l.count {
+		return entries + ".map(e, " + l.count + ")"
 	}
+	outer := entries + ".map(e, " + l.outer + ")"
+	return fmt.Sprintf("[%s].map(o, %s.transformList(i, e, o[i] <= %[3]d && o.slice(0, i + 1).filter(n, n <= %[3]d).sum() <= %[3]d ? %[4]s : %[5]d))[0]", outer, entries, matchLimit, l.count, l.limit+1)
 }
 
 // presence is the test of a row whether its list is there; true if there are none.

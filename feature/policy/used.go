@@ -7,6 +7,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/google/cel-go/common/types"
 
@@ -210,7 +211,8 @@ func (n *tree) singleUnit() (*unit, feature.Path) {
 	return nil, nil
 }
 
-// manyKeys is up to how many keys of a value are looked up among the gated fields: of more the variables find out.
+// manyKeys is up to how many keys of a value are looked up among the gated fields: of more the variables find out. The keys of items of lists are not:
+// an item may have any number.
 const manyKeys = 1000
 
 // fieldTests asks whether anything holds for a field of a value; nil if nothing is asked. Most objects have few keys, and none of them is
@@ -226,6 +228,8 @@ func (f *fieldWays) fieldTests(v string, depth int) []string {
 		switch {
 		case len(kind.fields) == 1:
 			ways = append(ways, kind.first())
+		case !strings.HasPrefix(v, "object"):
+			ways = append(ways, kind.anyOf(k))
 		case len(kind.table.columns) == 1:
 			ways = append(ways, some(fillIn(kind.way, kind.table.cells(k))))
 		default:

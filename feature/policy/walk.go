@@ -583,12 +583,12 @@ func (w *walker) allStoredTest() string {
 	if !w.index {
 		return ""
 	}
-	return allAmong(w.emitter.addVariable("c"+w.id, w.identitiesOf(false)), variableRef("s"+w.id))
+	return allAmong(w.emitter.addVariable("c"+w.id, w.identitiesOf(false)), variableRef("s"+w.id), mostComparisons)
 }
 
-// allAmong reports whether all items of a list are in another one, if both are short.
-func allAmong(list, stored string) string {
-	return fmt.Sprintf("%[1]s.size() <= %[3]d && %[1]s.size() * %[2]s.size() <= %[4]d && %[1]s.all(x, x in %[2]s)", list, stored, mostCompared, mostComparisons)
+// allAmong reports whether all items of a list are in another one, if both are so short that it takes no more than some comparisons.
+func allAmong(list, stored string, comparisons int) string {
+	return fmt.Sprintf("%[1]s.size() <= %[3]d && %[1]s.size() * %[2]s.size() <= %[4]d && %[1]s.all(x, x in %[2]s)", list, stored, mostCompared, comparisons)
 }
 
 // collectStored lists the identities of the stored uses.

@@ -77,4 +77,13 @@ var policyFaults = []fault{
 		in: "feature/policy.isAmong", find: "mostTable", put: "10 * mostTable",
 		broken: "the names of 200 gates are one variable, which takes the API server time with the square of its length",
 	},
+	{
+		in: "feature/policy.(*family).addVariables", find: `"[%[1]s].map(c, c.transformList(i, n, c.sum() <= %[2]d || n <= %[2]d && c.slice(0, i + 1).filter(o, o <= %[2]d).sum() <= %[2]d))[0]"`,
+		put:    `"[%[1]s].map(c, c.transformList(i, n, c.sum() <= %[2]d))[0]"`,
+		broken: "a long list that uses nothing makes short ones beside it count as too long",
+	},
+	{
+		in: "feature/policy.(*fieldWays).fieldTests", find: `case !strings.HasPrefix(v, "object"):`, put: "case false:",
+		broken: "items with many keys cost more than the API server allows",
+	},
 }

@@ -161,7 +161,7 @@ func TestListsThatAreAlikeShareExpressions(t *testing.T) {
 				}
 			}
 		}
-		if policies != 1 || variables > 20 || size > 20_000 {
+		if policies > 2 || variables > 20 || size > 20_000 {
 			t.Errorf("%s: %d policies with %d variables and %d bytes", kind, policies, variables, size)
 		}
 	}
@@ -214,5 +214,102 @@ func TestItemsOfAllListsCountTogether(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// TestListsOfOneExpressionAreJudgedEach: what one list has is no matter to another one.
+func TestListsOfOneExpressionAreJudgedEach(t *testing.T) {
+	t.Parallel()
+	item := func(name string, fast bool) map[string]any {
+		out := map[string]any{"name": name}
+		if fast {
+			out["fast"] = "yes"
+		}
+		return out
+	}
+	items := func(n int, fast bool) (out []any) {
+		for i := range n {
+			out = append(out, item(fmt.Sprint("n", i), fast))
+		}
+		return out
+	}
+	object := func(lists ...[]any) map[string]any {
+		spec := map[string]any{}
+		for i, list := range lists {
+			spec[fmt.Sprint("list", i)] = list
+		}
+		return map[string]any{"metadata": map[string]any{"name": "x", "namespace": "y"}, "spec": spec}
+	}
+	twice := []any{item("a", true), item("a", true)}
+	backwards := func(list []any) []any {
+		slices.Reverse(list)
+		return list
+	}
+	for _, c := range []struct {
+		name, kind  string
+		old, object map[string]any
+		said        string
+	}{
+		{"a long list that uses nothing", "keyed", nil, object(items(21_000, false), []any{item("fast", false)}), ""},
+		{"the same, plain", "plain", nil, object(items(21_000, false), []any{item("fast", false)}), ""},
+		{"too many items to count what is in them", "nested", nil, object(slices.Repeat([][]any{items(10_000, false)}, 12)...), ""},
+		{"a use beside it", "keyed", nil, object(items(21_000, false), []any{item("fast", true)}), "spec.list1[0].fast: "},
+		{"one of two equal items goes", "keyed", object(twice, items(101, true)), object(twice[1:], backwards(items(101, true))), ""},
+		{"it goes, and there is a new use", "keyed", object(twice, items(2, true)), object(twice[1:], items(3, true)), "spec.list1[2].fast: "},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			_, s := compile(t, listsModel(t, 12, c.kind), policy.Options{})
+			res := run(t, s, &simulate.Request{Settings: map[string]string{}, Old: c.old, Object: c.object})
+			switch {
+			case res.Allowed() != (c.said == ""):
+				t.Errorf("%+v", res.Refused)
+			case !res.Allowed() && (len(res.Refused) != 1 || res.Refused[0].Failed || !strings.HasPrefix(res.Refused[0].Message, c.said)):
+				t.Errorf("%+v", res.Refused)
+			}
+		})
+	}
+}
+
+// TestItemsWithManyKeysPass: which gated fields an item has is not asked of each of its keys.
+func TestItemsWithManyKeysPass(t *testing.T) {
+	t.Parallel()
+	yes := true
+	loose := apiextensionsv1.JSONSchemaProps{Type: "object", XPreserveUnknownFields: &yes}
+	root, err := schema.New(&apiextensionsv1.JSONSchemaProps{Type: "object", Properties: map[string]apiextensionsv1.JSONSchemaProps{
+		"spec": {Type: "object", Properties: map[string]apiextensionsv1.JSONSchemaProps{"items": {Type: "array", Items: &apiextensionsv1.JSONSchemaPropsOrArray{Schema: &loose}}}},
+	}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, paths := range [][]string{{"a.g", "b.g"}, {"a", "b"}, {"a.g", "b.g", "c.h", "d.h"}} {
+		var list []v1alpha1.Feature
+		for i, path := range paths {
+			list = append(list, v1alpha1.Feature{Spec: v1alpha1.FeatureSpec{
+				Component: "demo", Gate: fmt.Sprint("Gate", i), Parts: []v1alpha1.Part{{Group: "demo.dev", Resource: "pipelines", Field: "spec.items[*]." + path}},
+				Stages: []v1alpha1.FeatureStage{{Stage: v1alpha1.Alpha, Release: "v1.0.0"}},
+			}})
+		}
+		c := &v1alpha1.Component{Spec: v1alpha1.ComponentSpec{Release: "v1.5.0", ConfigMap: &v1alpha1.ConfigMapReference{Namespace: "demo", Name: "flags"}}}
+		c.Name = "demo"
+		m, findings := feature.Define(c, list, feature.Options{Resources: []feature.Resource{{Group: "demo.dev", Resource: "pipelines", Versions: []feature.Version{{Name: "v1", Schema: root}}}}})
+		if err := findings.Err(); err != nil {
+			t.Fatal(err)
+		}
+		_, s := compile(t, m, policy.Options{})
+		for _, size := range [][2]int{{5000, 40}, {2600, 90}, {250, 999}} {
+			items := make([]any, size[0])
+			for i := range items {
+				one := map[string]any{}
+				for k := range size[1] {
+					one[fmt.Sprint("key", k)] = "v"
+				}
+				items[i] = one
+			}
+			object := map[string]any{"metadata": map[string]any{"name": "x", "namespace": "y"}, "spec": map[string]any{"items": items}}
+			if res := run(t, s, &simulate.Request{Settings: map[string]string{}, Object: object}); !res.Allowed() {
+				t.Errorf("%v, %d items of %d keys: %+v", paths, size[0], size[1], res.Refused)
+			}
+		}
 	}
 }
