@@ -42,7 +42,7 @@ func (w *walker) tooMany(beside string) string {
 	for _, s := range w.target.Path[:w.loop] {
 		path = path.withField(s.Name)
 	}
-	text := fmt.Sprintf("%s (%smore than %d items, too many to tell which)", path.text, beside, w.limit)
+	text := fmt.Sprintf("%s (more than %d items%s, too many to tell which)", path.text, w.limit, beside)
 	if w.pointer {
 		return "[{'': ''}[" + celString(text+" cannot be dropped") + "]]"
 	}

@@ -180,7 +180,7 @@ func (d *draft) listFormOf(u *unit, limit int) *listForm {
 	stored, then := plainPath("oldObject", t.Path[:loop])
 	f := &listForm{
 		there: joinAnd(there...), entry: "[dyn(p), dyn(" + now + "), " + joinAnd(stored...) + " ? dyn(" + then + ") : dyn(null)]",
-		outer: fmt.Sprintf("(%s ? e[1].size() : 0)", isIterable("e[1]", t.Path[loop].Kind)), count: d.countItems(t.Path, "e[1]", loop), limit: limit, many: w.mayContainPart("e[1]"), tooMany: w.tooMany("with lists like it "),
+		outer: fmt.Sprintf("(%s ? e[1].size() : 0)", isIterable("e[1]", t.Path[loop].Kind)), count: d.countItems(t.Path, "e[1]", loop), limit: limit, many: w.mayContainPart("e[1]"), tooMany: w.tooMany(" in all lists like it"),
 	}
 	if w.index {
 		w.stored = "m"

@@ -70,8 +70,8 @@ func New(e *command.Env) *cobra.Command {
 	return cmd
 }
 
-// compileGCPercent takes the place of [gcpercent.Command] while policies are made: a fifth less memory for a twentieth more time.
-const compileGCPercent = 250
+// compileGCPercent takes the place of [gcpercent.Command] while policies are made: a fifth less memory for a tenth more time.
+const compileGCPercent = 225
 
 func newFeaturesCompile(e *command.Env) *cobra.Command {
 	var f featureFlags
