@@ -84,8 +84,8 @@ type judged struct {
 	version string
 }
 
-// cases are the rows of the documented table, in each place where a task or a pipeline is embedded, in all versions.
-func cases(t *testing.T) (out []judged) {
+// judgedCases are the rows of the documented table, in each place where a task or a pipeline is embedded, in all versions.
+func judgedCases(t *testing.T) (out []judged) {
 	t.Helper()
 	for _, row := range featuregen.Tekton() {
 		old := row
@@ -113,7 +113,7 @@ func cases(t *testing.T) (out []judged) {
 // TestTheEvaluatorJudgesAsTheTableSays has each row of the table at each level and with each flag: refused and accepted as by Tekton's own
 // webhook, and the refusal names the place, the stage and what to set, as Tekton's message does.
 func TestTheEvaluatorJudgesAsTheTableSays(t *testing.T) {
-	m, cases := example(t), cases(t)
+	m, cases := example(t), judgedCases(t)
 	flags := map[string]bool{"": true}
 	gates := map[string]bool{}
 	for i := range cases {
@@ -219,7 +219,7 @@ func TestThePoliciesJudgeAsTheTableSays(t *testing.T) {
 			}
 		}
 	}
-	all := cases(t)
+	all := judgedCases(t)
 	for i := range all {
 		c := &all[i]
 		levels := []v1alpha1.Level{"", v1alpha1.LevelStable, v1alpha1.LevelBeta, v1alpha1.LevelAlpha}

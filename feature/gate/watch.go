@@ -49,7 +49,7 @@ func (o *observers[T]) notifyAll(what T) {
 	}
 }
 
-// watchers are the observers of what is asked for.
+// watchers are the functions that are told which gates are asked about.
 type watchers struct {
 	mu   sync.Mutex
 	list []*func(featuregate.Feature)

@@ -430,15 +430,15 @@ func (c *compiler) compileChunk(ctx context.Context, g *group, part int) int {
 
 // itemLimit is how many items of a target are gone through, those of lists within lists counted too.
 func (c *compiler) itemLimit(u *unit) int {
-	n := max(u.limit, u.promised()*max(u.shape.countLoops(), 1))
+	n := max(u.limit, u.promisedItems()*max(u.shape.countLoops(), 1))
 	if u.shape.countLoops() > 1 {
 		n = min(n, matchLimit) // if the outer list has more, the inner items are not counted
 	}
 	return n
 }
 
-// promised is how many items are to pass.
-func (u *unit) promised() int { return cmp.Or(u.together, u.items) }
+// promisedItems is how many items are to pass.
+func (u *unit) promisedItems() int { return cmp.Or(u.together, u.items) }
 
 // sampleLimit is a limit that lets all items of a sample object pass. Otherwise a measurement would show what it costs to refuse too many.
 func sampleLimit(u *unit) int { return sample * max(u.shape.countLoops(), 1) }

@@ -224,10 +224,10 @@ func (c *compiler) affordUnit(ctx context.Context, d *draft, m *meter, i int, mu
 		}
 	}
 	if u.dearest > maxExpressionCost {
-		return fmt.Sprintf("with %d items it could cost %d, of 1000000 that an expression may cost%s", u.promised(), u.dearest, hintToBound(u))
+		return fmt.Sprintf("with %d items it could cost %d, of 1000000 that an expression may cost%s", u.promisedItems(), u.dearest, hintToBound(u))
 	}
 	if sum, _ := sumOf(d.group.kind, []unit{*u}); sum > maxUnitCost {
-		return fmt.Sprintf("with %d items it could cost %d, of 10000000 that a policy may cost in all%s", u.promised(), sum, hintToBound(u))
+		return fmt.Sprintf("with %d items it could cost %d, of 10000000 that a policy may cost in all%s", u.promisedItems(), sum, hintToBound(u))
 	}
 	return ""
 }
@@ -241,13 +241,13 @@ func (m *meter) fillIn(ctx context.Context, d *draft, i int, mutation string) er
 		if err != nil {
 			return err
 		}
-		u.patch = extrapolateCost(u.promised(), cost[0], cost[1])
+		u.patch = extrapolateCost(u.promisedItems(), cost[0], cost[1])
 	}
 	text := d.texts[i]
 	if f := d.familyOf[i]; f != nil && f.form.lists != nil {
 		text = f.test // the message has what it asks for
 	}
-	items := u.promised()
+	items := u.promisedItems()
 	if err := errors.Join(m.addNeeded(ctx, mutation, items, u.asked), m.addNeeded(ctx, d.valid[i], items, u.asked), m.addNeeded(ctx, text, items, u.words)); err != nil {
 		return err
 	}

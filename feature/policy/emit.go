@@ -89,7 +89,7 @@ func (c *compiler) draftGroup(g *group) *draft {
 		u := &g.units[i]
 		if f := d.familyOf[i]; f != nil {
 			d.valid = append(d.valid, f.test)
-			d.longest += f.form.longest(u, c.problemOf(u))
+			d.longest += f.form.longestText(u, c.problemOf(u))
 			continue
 		}
 		tellings[i] = d.tellingOf(c, gs, u, i)

@@ -39,8 +39,8 @@ type listForm struct {
 	stored        string // whether all uses are stored ones; empty if that is not asked
 }
 
-// key is the same for units that can be in one family.
-func (f *sharedForm) key() string {
+// familyKey is the same for units that can be in one family.
+func (f *sharedForm) familyKey() string {
 	key := fmt.Sprintln(f.violated, f.long, f.short)
 	if f.lists != nil {
 		key += fmt.Sprint(*f.lists)
@@ -96,7 +96,7 @@ func (d *draft) findFamilies(c *compiler, gs *gates) map[int]*family {
 }
 
 func (f *sharedForm) newTable() *nameTable {
-	return newNameTable(f.violated, f.long, f.short, f.key())
+	return newNameTable(f.violated, f.long, f.short, f.familyKey())
 }
 
 // hasRoom reports whether the variable with the table can have another row.
@@ -126,7 +126,7 @@ func (d *draft) formsOf(c *compiler, gs *gates, i int) map[string]*sharedForm {
 	for at := from; at < to; at++ {
 		scratch := &draft{emitter: d.newScratch(), group: d.group, limits: d.limits}
 		if form := scratch.formOf(c, gs, i, at); form != nil {
-			out[hashOf(fmt.Sprint(scratch.vars, form.key()))] = form
+			out[hashOf(fmt.Sprint(scratch.vars, form.familyKey()))] = form
 		}
 	}
 	return out
@@ -196,13 +196,13 @@ func (d *draft) listFormOf(u *unit, limit int) *listForm {
 	return f
 }
 
-// allFamilyComparisons bounds the comparisons of all units of a family: their cost comes on top of what is measured, and [maxExpressionCost] leaves
-// that much.
+// allFamilyComparisons is how many comparisons all units of a family may make. What is measured does not include them, so [maxExpressionCost] leaves
+// room for their cost.
 const allFamilyComparisons = 40_000
 
 // addVariables adds the variables of a family.
 func (f *family) addVariables(e *emitter) {
-	rows := f.table.literal() + ".filter(p, " + joinAnd(f.form.lists.presence(f.table.cells("p")), fillIn(f.form.violated, f.table.cells("p"))) + ")"
+	rows := f.table.literal() + ".filter(p, " + joinAnd(f.form.lists.presenceTest(f.table.cells("p")), fillIn(f.form.violated, f.table.cells("p"))) + ")"
 	f.test = variableRef(f.name) + ".size() == 0"
 	l := f.form.lists
 	if l == nil {
@@ -213,7 +213,7 @@ func (f *family) addVariables(e *emitter) {
 	// An unchanged list has no new uses.
 	entries := e.addVariable(f.name+"e", rows+".map(p, "+fillIn(l.entry, f.table.cells("p"))+").filter(e, !("+isSet("e[2]")+" && e[2] == e[1]))")
 	// All are gone through, or those that have no more items than that together, and are not longer by themselves.
-	goes := e.addVariable(f.name+"g", fmt.Sprintf("[%[1]s].map(c, c.transformList(i, n, c.sum() <= %[2]d || n <= %[2]d && c.slice(0, i + 1).filter(o, o <= %[2]d).sum() <= %[2]d))[0]", l.counts(entries), l.limit)) + "[i]"
+	goes := e.addVariable(f.name+"g", fmt.Sprintf("[%[1]s].map(c, c.transformList(i, n, c.sum() <= %[2]d || n <= %[2]d && c.slice(0, i + 1).filter(o, o <= %[2]d).sum() <= %[2]d))[0]", l.itemCounts(entries), l.limit)) + "[i]"
 	places := fmt.Sprintf("%s ? (%s) : %s ? %s : ''", goes, in(l.places), in(l.many), in(l.tooMany))
 	pairs := func(condition string) string {
 		return entries + ".transformList(i, e, " + condition + "[e[0], dyn(" + places + ")]).filter(e, e[1] != '')"
@@ -228,8 +228,8 @@ func (f *family) addVariables(e *emitter) {
 	e.addVariable(f.name, violated+".size() == 0 ? [] : "+pairs("i in "+violated+", "))
 }
 
-// counts lists how many items there are in each entry. Of too many in the outermost lists those within are not counted.
-func (l *listForm) counts(entries string) string {
+// itemCounts lists how many items there are in each entry. Of too many in the outermost lists those within are not counted.
+func (l *listForm) itemCounts(entries string) string {
 	if l.outer == l.count {
 		return entries + ".map(e, " + l.count + ")"
 	}
@@ -237,16 +237,16 @@ func (l *listForm) counts(entries string) string {
 	return fmt.Sprintf("[%s].map(o, %s.transformList(i, e, o[i] <= %[3]d && o.slice(0, i + 1).filter(n, n <= %[3]d).sum() <= %[3]d ? %[4]s : %[5]d))[0]", outer, entries, matchLimit, l.count, l.limit+1)
 }
 
-// presence is the test of a row whether its list is there; true if there are none.
-func (l *listForm) presence(names partNames) string {
+// presenceTest is the test of a row whether its list is there; true if there are none.
+func (l *listForm) presenceTest(names partNames) string {
 	if l == nil {
 		return "true"
 	}
 	return fillIn(l.there, names)
 }
 
-// texts lists the messages of the violated units.
-func (f *family) texts(pair bool) string {
+// violationTexts lists the messages of the violated units.
+func (f *family) violationTexts(pair bool) string {
 	row := "p"
 	if f.form.lists != nil {
 		row = "p[0]"
@@ -259,8 +259,8 @@ func (f *family) texts(pair bool) string {
 	return variableRef(f.name) + ".map(p, " + text + ")"
 }
 
-// longest is how many bytes the texts of a unit have at most.
-func (f *sharedForm) longest(u *unit, problem string) int {
+// longestText is how many bytes the texts of a unit have at most.
+func (f *sharedForm) longestText(u *unit, problem string) int {
 	place := len(clippedTo(u.target.Path.String(), 300))
 	if f.lists != nil {
 		place = longestPlaces

@@ -15,8 +15,8 @@ import (
 	"sluice.dev/feature"
 )
 
-// many is a component with that many features.
-func many(t testing.TB, n int, suffix string) *feature.Model {
+// modelOfMany is the model of a component with that many features, whose gates end with a suffix.
+func modelOfMany(t testing.TB, n int, suffix string) *feature.Model {
 	t.Helper()
 	c := &v1alpha1.Component{Spec: v1alpha1.ComponentSpec{Release: "v1.0.0", ConfigMap: &v1alpha1.ConfigMapReference{Namespace: "demo", Name: "flags"}}}
 	c.Name = "demo"
@@ -78,7 +78,7 @@ func TestSettingsOfManyFeatures(t *testing.T) {
 		features, policies int
 		suffix, reason     string
 	}{{50, 1, "", ""}, {1200, 2, "", ""}, {4500, 1, "", "more than 3 policies"}, {5000, 1, strings.Repeat("X", 40), "actual cost limit exceeded"}} {
-		m := many(t, tt.features, tt.suffix)
+		m := modelOfMany(t, tt.features, tt.suffix)
 		c := compiled(m)
 		c.addGuardPolicies(t.Context())
 		if got := len(c.set.Validating) - 1; got != tt.policies || (tt.reason == "") != (c.set.SettingsReason == "") || !strings.Contains(c.set.SettingsReason, tt.reason) {

@@ -90,7 +90,7 @@ func (d *draft) addVerdict() (valid, told string) {
 		lists = append(lists, variable{"say" + strconv.Itoa(n), list})
 	}
 	for _, f := range d.families {
-		text := f.texts(d.pairs)
+		text := f.violationTexts(d.pairs)
 		size += len(text)
 		tests, lists = append(tests, f.test), append(lists, variable{"say" + f.name, text})
 	}

@@ -110,8 +110,8 @@ func (r *resolving) tellEnd(o any) {
 	}
 }
 
-// request is one for a file of a repository, by the resolver git.
-func request(url, path string) *v1beta1.ResolutionRequest {
+// gitRequest is a request for a file of a repository, by the resolver git.
+func gitRequest(url, path string) *v1beta1.ResolutionRequest {
 	r := &v1beta1.ResolutionRequest{}
 	r.Labels = map[string]string{resolution.LabelType: "git"}
 	for _, p := range [][2]string{{"url", url}, {"revision", "main"}, {"pathInRepo", path}} {
@@ -193,7 +193,7 @@ func measureResolving(ctx context.Context, b bench) (err error) {
 	defer origin.Close()
 	url := origin.URL + "/1/catalog.git"
 	file := func(files int) func(i int) *v1beta1.ResolutionRequest {
-		return func(i int) *v1beta1.ResolutionRequest { return request(url, filePath(i%files)) }
+		return func(i int) *v1beta1.ResolutionRequest { return gitRequest(url, filePath(i%files)) }
 	}
 	server, err := r.measureFloor(ctx, file(1))
 	if err != nil {
@@ -314,7 +314,7 @@ func measureLarge(ctx context.Context, b bench) (err error) {
 	for i := range largeRuns {
 		url := fmt.Sprintf("%s/%d/wide.git", origin.URL, i)
 		before, children := cpuOfTree(r.resolver.PID()), cpuOf(syscall.RUSAGE_CHILDREN)
-		if _, err := r.resolve(ctx, 1, func(int) *v1beta1.ResolutionRequest { return request(url, widePath(7)) }); err != nil {
+		if _, err := r.resolve(ctx, 1, func(int) *v1beta1.ResolutionRequest { return gitRequest(url, widePath(7)) }); err != nil {
 			return err
 		}
 		resolver, git = append(resolver, cpuOfTree(r.resolver.PID())-before), append(git, cpuOf(syscall.RUSAGE_CHILDREN)-children)

@@ -112,7 +112,7 @@ type crowd struct {
 
 func (c *crowd) object(targets []*feature.Target) map[string]any {
 	root := map[string]any{"metadata": map[string]any{"name": "x", "namespace": "y"}}
-	many := c.split(targets)
+	many := c.splitItems(targets)
 	for _, t := range targets {
 		c.put(root, t, t.Path, many[listOf(t)])
 	}
@@ -125,9 +125,9 @@ func listOf(t *feature.Target) string {
 	return t.Path[:max(at, 0)].String()
 }
 
-// split says how many items each list has: those that may share an expression, because their paths are equally long, have all items
+// splitItems says how many items each list has: those that may share an expression, because their paths are equally long, have all items
 // together. One has nearly all, or they have as many each.
-func (c *crowd) split(targets []*feature.Target) map[string]int {
+func (c *crowd) splitItems(targets []*feature.Target) map[string]int {
 	lists := map[int][]string{}
 	for _, t := range targets {
 		steps, list := strings.Count(listOf(t), "."), listOf(t)
