@@ -44,6 +44,9 @@ func (f *fault) selectTests() []string {
 	return []string{"-tags", "e2e,grpcnotrace", "-run", "^(" + f.e2e + ")$"}
 }
 
+// key names the fault in the file of catchers: no two faults of a function break the same.
+func (f *fault) key() string { return f.in + "\t" + f.broken }
+
 // errTable says that a row of the table does not fit the code any more.
 var errTable = errors.New("the table of faults does not fit the code")
 

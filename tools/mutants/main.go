@@ -23,8 +23,12 @@ func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	defer stop()
 	out := bufio.NewWriter(os.Stdout)
-	err := tryFaults(ctx, &runner{code: newModule("."), limit: testLimit, out: out}, *run)
-	if err := errors.Join(err, out.Flush()); err != nil {
+	caught, err := readCatchers(catchersFile)
+	if err == nil {
+		err = tryFaults(ctx, &runner{code: newModule("."), limit: testLimit, out: out, catchers: caught}, *run)
+		err = errors.Join(err, caught.writeTo(catchersFile, allFaults()), out.Flush())
+	}
+	if err != nil {
 		fmt.Fprintln(os.Stderr, "mutants:", err)
 		stop()
 		os.Exit(1) //nolint:forbidigo // a command of its own, outside cmd

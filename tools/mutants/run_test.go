@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"bytes"
 	"errors"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -36,6 +37,12 @@ func TestAdd(t *testing.T) {
 		})
 	}
 }
+
+func TestZero(t *testing.T) {
+	if Add(0, 0) != 0 {
+		t.Error("wrong")
+	}
+}
 `,
 	"use/use.go": `package use
 
@@ -55,7 +62,7 @@ func TestFour(t *testing.T) {
 `,
 }
 
-func runSmall(t *testing.T, list ...fault) (string, error) {
+func runSmall(t *testing.T, known catchers, list ...fault) (string, error) {
 	t.Helper()
 	dir := t.TempDir()
 	for name, text := range small {
@@ -71,7 +78,7 @@ func runSmall(t *testing.T, list ...fault) (string, error) {
 		list[i].number = i + 1
 	}
 	var out bytes.Buffer
-	r := &runner{code: newModule(dir), limit: 2 * time.Second, out: bufio.NewWriter(&out)}
+	r := &runner{code: newModule(dir), limit: 2 * time.Second, out: bufio.NewWriter(&out), catchers: known}
 	err := r.runAll(t.Context(), list)
 	if err := r.out.Flush(); err != nil {
 		t.Fatal(err)
@@ -110,7 +117,7 @@ func TestFaultsOfASmallModule(t *testing.T) {
 		},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			out, err := runSmall(t, tt.faults...)
+			out, err := runSmall(t, catchers{}, tt.faults...)
 			if !errors.Is(err, tt.err) || errors.Is(err, errSurvived) != errors.Is(tt.err, errSurvived) {
 				t.Errorf("error %v, want %v", err, tt.err)
 			}
@@ -125,6 +132,35 @@ func TestFaultsOfASmallModule(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// TestTheTestThatCaughtAFaultIsAskedFirst: it is remembered, and no longer if it does not catch the fault.
+func TestTheTestThatCaughtAFaultIsAskedFirst(t *testing.T) {
+	wrong := fault{in: "add.Add", find: "a + b", put: "a - b", broken: "sums are differences"}
+	known := catchers{}
+	for name, before := range map[string]catcher{"elsewhere": {"use", "TestFour"}, "gone": {"use", "TestFive"}, "blind": {"add", "TestZero"}} {
+		t.Run(name, func(t *testing.T) {
+			want := catcher{"add", "TestAdd"}
+			known[wrong.key()] = before
+			if name == "elsewhere" {
+				want = before
+			}
+			out, err := runSmall(t, known, wrong)
+			if err != nil || !strings.Contains(out, want.pkg+" "+want.test) || known[wrong.key()] != want {
+				t.Errorf("%v, %v\n%s", err, known, out)
+			}
+		})
+	}
+	path := filepath.Join(t.TempDir(), "caught.tsv")
+	if err := known.writeTo(path, []fault{wrong}); err != nil {
+		t.Fatal(err)
+	}
+	if read, err := readCatchers(path); err != nil || !maps.Equal(read, known) || len(read) != 1 {
+		t.Errorf("%v, %v", read, err)
+	}
+	if err := known.writeTo(path, nil); err != nil || len(known) != 0 {
+		t.Errorf("%v, %v: a fault that the table does not have stays", known, err)
 	}
 }
 

@@ -15,7 +15,7 @@ func TestEveryFaultFitsTheCode(t *testing.T) {
 	if len(all) < 40 {
 		t.Errorf("%d faults, and at least 40 are wanted", len(all))
 	}
-	seen := map[string]int{}
+	seen, keys := map[string]int{}, map[string]bool{}
 	code := newModule(root)
 	for _, f := range all {
 		file, text, err := f.applyTo(code)
@@ -26,6 +26,10 @@ func TestEveryFaultFitsTheCode(t *testing.T) {
 			t.Errorf("fault %d is fault %d once more", f.number, n)
 		}
 		seen[file+string(text)] = f.number
+		if keys[f.key()] {
+			t.Errorf("fault %d breaks the same in the same function as another: %q", f.number, f.broken)
+		}
+		keys[f.key()] = true
 		if strings.HasSuffix(f.broken, ".") {
 			t.Errorf("fault %d: %q ends with a full stop", f.number, f.broken)
 		}
