@@ -164,7 +164,7 @@ func newCompiler(m *feature.Model, o Options) (*compiler, error) {
 	if c.live {
 		settings = nil
 	}
-	c.states, c.names = m.Resolve(settings, o.Runtime), c.fieldNames()
+	c.states = m.Resolve(settings, o.Runtime)
 	return c, nil
 }
 
@@ -187,8 +187,7 @@ type compiler struct {
 	groupOf       map[string]*group             // of each policy, by name
 	shared        *plugincel.CompositedCompiler // of all runners
 	made          map[string]*made              // of groups, by their keys
-	costs         map[string][2]int64           // of expressions, by content or form and sample objects
-	names         map[string]bool               // of fields, gates and keys
+	costs         map[string][2]int64           // of expressions, by content and sample objects
 	largeSamples  bool                          // expressions are measured with [largeSampling]
 	making        *made
 }

@@ -322,25 +322,3 @@ func TestSmallSamplesTellTheCostsOfLargeOnes(t *testing.T) {
 		t.Error("nothing was measured")
 	}
 }
-
-// TestExpressionsOfAFormCostTheSame: what is measured once for several expressions is what each of them costs.
-func TestExpressionsOfAFormCostTheSame(t *testing.T) {
-	t.Parallel()
-	for seed := range draws.Seeds(60) {
-		w, err := featuregen.New(rand.New(rand.NewPCG(seed, 78)))
-		if err != nil {
-			t.Fatal(err)
-		}
-		each, err := policy.CompileEach(t.Context(), w.Model, policy.Options{})
-		if err != nil {
-			t.Fatal(err)
-		}
-		set, err := policy.Compile(t.Context(), w.Model, policy.Options{})
-		if err != nil {
-			t.Fatal(err)
-		}
-		if diff := cmp.Diff(each.Estimates, set.Estimates); diff != "" {
-			t.Errorf("seed %d: (-each +once):\n%s", seed, diff)
-		}
-	}
-}

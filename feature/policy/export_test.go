@@ -15,7 +15,7 @@ func CostsBySamples(ctx context.Context, m *feature.Model, o Options) (small, la
 		if err != nil {
 			return nil, nil, err
 		}
-		c.largeSamples, c.names = costs == &large, nil
+		c.largeSamples = costs == &large
 		*costs = map[string][2]int64{}
 		for _, g := range c.policyGroups() {
 			d := c.draftToMeasure(g)
@@ -33,14 +33,4 @@ func CostsBySamples(ctx context.Context, m *feature.Model, o Options) (small, la
 		}
 	}
 	return small, large, nil
-}
-
-// CompileEach is [Compile], and measures each expression: those of the same form too, if they differ in names.
-func CompileEach(ctx context.Context, m *feature.Model, o Options) (*Set, error) {
-	c, err := newCompiler(m, o)
-	if err != nil {
-		return nil, err
-	}
-	c.names = nil
-	return c.compileGroups(ctx)
 }

@@ -225,9 +225,7 @@ type meter struct {
 	known map[string][2]int64 // of the compiler
 	// runners are one for each number of items, and each state of the objects. They are made when something is not known.
 	runners func() [][]*runner
-	states  [][2]any            // of the objects with one item
-	sample  string              // a hash of states
-	names   map[string]bool     // of fields, gates and keys
+	sample  string              // a hash of the states of the objects with one item
 	costs   map[string][2]int64 // of the variables that have their values in the runners
 }
 
@@ -236,9 +234,8 @@ const mostGates, sampleGates = 5000, 250
 
 // newMeter measures with objects that use all of a group, or are idle and use nothing.
 func (c *compiler) newMeter(e *expressions, g *group, idle bool) *meter {
-	states := g.sampleStates(one, idle)
 	return &meter{
-		expressions: e, sampling: c.chosenSampling(), known: c.costs, states: states, sample: hashOf(fmt.Sprint(states)), names: c.names, costs: map[string][2]int64{},
+		expressions: e, sampling: c.chosenSampling(), known: c.costs, sample: hashOf(fmt.Sprint(g.sampleStates(one, idle))), costs: map[string][2]int64{},
 		runners: sync.OnceValue(func() (out [][]*runner) {
 			for _, count := range c.chosenSampling().counts {
 				var states []*runner
@@ -277,31 +274,25 @@ func (g *group) sampleStates(numbers []int, idle bool) (out [][2]any) {
 	return out
 }
 
-// costOfVariable returns what a variable costs. Variables of the same content are measured once with equal objects, and so are those of the same
-// form.
+// costOfVariable returns what a variable costs. Variables of the same content are measured once with equal objects.
 func (m *meter) costOfVariable(ctx context.Context, name string) ([2]int64, error) {
 	key := m.contents[name]
 	if m.objects[name] {
 		key += m.sample
 	}
-	return m.knownCost(key, m.byName[name], func() ([2]int64, error) { return m.measureVariable(ctx, name) })
+	return m.knownCost(key, func() ([2]int64, error) { return m.measureVariable(ctx, name) })
 }
 
-// knownCost returns the cost of an expression that is known, by its content or its form, or measures it.
-func (m *meter) knownCost(key, expression string, measure func() ([2]int64, error)) ([2]int64, error) {
+// knownCost returns the cost of an expression that is known by its content and objects, or measures it.
+func (m *meter) knownCost(key string, measure func() ([2]int64, error)) ([2]int64, error) {
 	if cost, ok := m.known[key]; ok {
 		return cost, nil
 	}
-	form := m.formOf(expression)
-	cost, ok := m.known[form]
-	if !ok {
-		var err error
-		if cost, err = measure(); err != nil {
-			return cost, err
-		}
+	cost, err := measure()
+	if err == nil {
+		m.known[key] = cost
 	}
-	m.known[key], m.known[form] = cost, cost
-	return cost, nil
+	return cost, err
 }
 
 // measureVariable measures a variable, after those that it refers to, and keeps its values.
@@ -353,7 +344,7 @@ func (m *meter) measureReferences(ctx context.Context, expression string) error 
 
 // costOf returns what an expression costs that is no variable.
 func (m *meter) costOf(ctx context.Context, expression string, compile func(string) plugincel.CompilationResult) ([2]int64, error) {
-	return m.knownCost(m.contentOf(expression)+m.sample, expression, func() (cost [2]int64, err error) {
+	return m.knownCost(m.contentOf(expression)+m.sample, func() (cost [2]int64, err error) {
 		if err := m.measureReferences(ctx, expression); err != nil {
 			return cost, err
 		}

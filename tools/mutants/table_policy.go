@@ -33,14 +33,6 @@ var policyFaults = []fault{
 		broken: "simulate leaves out policies that refuse the object",
 	},
 	{
-		in: "feature/policy.(*formWriter).addExpression", without: "if quote != 0 && w.names[word] { fmt.Fprintf(&w.out, \",%d\", len(word)) }",
-		broken: "expressions with longer names count as equally expensive",
-	},
-	{
-		in: "feature/policy.(*meter).formOf", find: "range m.states", put: "range m.states[:0]",
-		broken: "an expression costs the same with any objects",
-	},
-	{
 		in: "feature/policy.(*draft).formsOf", find: "u.shape.apart || ", put: "",
 		broken: "the ratchet InObject has no effect on fields that share an expression",
 	},
