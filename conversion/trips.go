@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"reflect"
+	"regexp"
 	"strings"
 	"time"
 
@@ -211,8 +212,10 @@ func (s *side) genericPath(path []string) string {
 			next = p.AdditionalProperties.Schema
 		default:
 			b.WriteString(step)
-			if child, ok := propertyOf(p, name); ok {
-				next = &child
+			if p != nil {
+				if child, ok := p.Properties[name]; ok {
+					next = &child
+				}
 			}
 		}
 		p = next
@@ -220,31 +223,11 @@ func (s *side) genericPath(path []string) string {
 	return b.String()
 }
 
-func propertyOf(p *props, name string) (props, bool) {
-	if p == nil {
-		return props{}, false
-	}
-	child, ok := p.Properties[name]
-	return child, ok
-}
+// indices are those of a path in one text.
+var indices = regexp.MustCompile(`\[[^\]]*\]`)
 
 // genericText is genericPath for a path in one text.
-func genericText(path string) string {
-	var b strings.Builder
-	inside := false
-	for _, r := range path {
-		switch {
-		case r == '[':
-			inside = true
-			b.WriteString("[*]")
-		case r == ']':
-			inside = false
-		case !inside:
-			b.WriteRune(r)
-		}
-	}
-	return b.String()
-}
+func genericText(path string) string { return indices.ReplaceAllString(path, "[*]") }
 
 // askAgain tells whether the answer for an object alone is another one in a batch, or differs from time to time.
 func (c *checker) askAgain(ctx context.Context, t *trip, inBatch map[string]any) error {

@@ -21,6 +21,18 @@ type claims struct {
 	each   *claims
 }
 
+// claimsByResource are the targets of all resources.
+type claimsByResource map[groupResource]*claims
+
+// of returns the targets of the resource of a target. What is added to them stays.
+func (by claimsByResource) of(t *Target) *claims {
+	key := groupResource{t.Group, t.Resource}
+	if by[key] == nil {
+		by[key] = &claims{}
+	}
+	return by[key]
+}
+
 func (n *claims) addClaim(path Path, c claim) {
 	for _, s := range path {
 		var next *claims
@@ -85,18 +97,14 @@ func mayGateSame(a, b *Target) bool {
 
 // findContradictions finds features that gate the same part and treat it differently.
 func (d *definer) findContradictions() {
-	by := map[groupResource]*claims{}
+	by := claimsByResource{}
 	for _, f := range d.model.features {
 		for i := range f.Targets {
 			t := &f.Targets[i]
-			key := groupResource{t.Group, t.Resource}
-			if by[key] == nil {
-				by[key] = &claims{}
-			}
-			if !by[key].visitMeeting(t, t.Path, func(o claim) bool { return d.checkPair(o, claim{f, t}) }) {
+			if !by.of(t).visitMeeting(t, t.Path, func(o claim) bool { return d.checkPair(o, claim{f, t}) }) {
 				return
 			}
-			by[key].addClaim(t.Path, claim{f, t})
+			by.of(t).addClaim(t.Path, claim{f, t})
 		}
 	}
 }
@@ -166,18 +174,13 @@ func (m *Model) SharedWith(components []v1alpha1.Component, features []v1alpha1.
 }
 
 func (m *Model) sharedWith(o *Model, out *findings) {
-	by := map[groupResource]*claims{}
+	by := claimsByResource{}
 	for _, f := range o.features {
 		if f.Stage == v1alpha1.Removed {
 			continue
 		}
 		for i := range f.Targets {
-			t := &f.Targets[i]
-			key := groupResource{t.Group, t.Resource}
-			if by[key] == nil {
-				by[key] = &claims{}
-			}
-			by[key].addClaim(t.Path, claim{f, t})
+			by.of(&f.Targets[i]).addClaim(f.Targets[i].Path, claim{f, &f.Targets[i]})
 		}
 	}
 	for _, f := range m.features {
@@ -186,12 +189,8 @@ func (m *Model) sharedWith(o *Model, out *findings) {
 		}
 		for i := range f.Targets {
 			t := &f.Targets[i]
-			n := by[groupResource{t.Group, t.Resource}]
-			if n == nil {
-				continue
-			}
 			told := map[*Feature]bool{}
-			if !n.visitMeeting(t, t.Path, func(c claim) bool {
+			if !by.of(t).visitMeeting(t, t.Path, func(c claim) bool {
 				if !told[c.f] {
 					told[c.f] = true
 					out.addWarning(CodeShared, f.Spec.Gate, fmt.Sprintf("spec.parts[%d]", t.Part), "%s of component %q gates this too%s: each of them can close it",

@@ -65,13 +65,8 @@ const CodeMore Code = "more-findings"
 
 // Err returns the findings of severity Error as an [*InvalidError], or nil if there is none.
 func (fs Findings) Err() error {
-	var bad Findings
-	for _, f := range fs {
-		if f.Severity == Error {
-			bad = append(bad, f)
-		}
-	}
-	if bad == nil {
+	bad := slices.DeleteFunc(slices.Clone(fs), func(f Finding) bool { return f.Severity != Error })
+	if len(bad) == 0 {
 		return nil
 	}
 	return &InvalidError{Findings: bad}
@@ -79,13 +74,7 @@ func (fs Findings) Err() error {
 
 // Of returns the findings about one gate.
 func (fs Findings) Of(gate string) Findings {
-	var out Findings
-	for _, f := range fs {
-		if f.Gate == gate {
-			out = append(out, f)
-		}
-	}
-	return out
+	return slices.DeleteFunc(slices.Clone(fs), func(f Finding) bool { return f.Gate != gate })
 }
 
 // InvalidError says that a definition or settings are wrong.

@@ -105,7 +105,7 @@ type Gates struct {
 
 	state    atomic.Pointer[state]
 	notified observers[[]featuregate.Feature]
-	watchers watchers
+	watchers observers[featuregate.Feature]
 	optIn    optIn
 	unknown  sync.Map // requested gates that do not exist
 }
@@ -172,7 +172,7 @@ func (g *Gates) defineModel(release string) error {
 // Enabled reports whether a feature is on in this process. A gate that was not declared is off; that is logged once.
 func (g *Gates) Enabled(name featuregate.Feature) bool {
 	st := g.state.Load()
-	if g.watchers.hasAny() {
+	if len(g.watchers.all()) > 0 {
 		st.watched.State(string(name))
 	}
 	open, known := st.open[name]
@@ -434,7 +434,7 @@ func (g *Gates) recompute() []featuregate.Feature {
 	}
 	st.ready = g.model.Resolve(settings, all)
 	st.effective = g.model.Resolve(settings, rt)
-	st.watched = st.effective.Watched(g.watchers.lastWatcher)
+	st.watched = st.effective.Watched(g.lastWatcher)
 	st.evaluator = sync.OnceValue(st.watched.Compile)
 	st.warnings = slices.Clone(g.strays)
 	for i := range g.layers {
