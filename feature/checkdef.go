@@ -1,5 +1,9 @@
 package feature
 
+// Is a definition valid, by itself and beside the other features of its component? Names, keys, defaults and
+// requirements are checked here, without a schema. For example, a key that another feature has is an error, and so is a
+// circle: A requires B, and B is implied by A.
+
 import (
 	"fmt"
 	"regexp"
@@ -181,6 +185,8 @@ func (d *definer) settingsKey(gate, where, key string) {
 	}
 }
 
+// compilePattern compiles a pattern of a definition. If ok is false, the pattern is too long or no regular expression
+// (RE2), and the finding is added.
 func (d *definer) compilePattern(gate, where, pattern string) (*regexp.Regexp, bool) {
 	if len(pattern) > maxPattern {
 		d.addError(CodePattern, gate, where, "a pattern may have %d bytes", maxPattern)

@@ -1,5 +1,10 @@
 package feature
 
+// Which features gate the same value, and do they treat it alike? Paths of equal length meet if each step does: [*]
+// meets every name. For example, spec.env[*] of one feature meets spec.env.PATH of another. If one says Drop and the
+// other Reject, the API server would do what neither expects, so that is an error. Between components it is a warning,
+// since neither can see the other's settings.
+
 import (
 	"fmt"
 	"slices"
@@ -33,6 +38,7 @@ func (by claimsByResource) of(t *Target) *claims {
 	return by[key]
 }
 
+// addClaim adds a target at the end of its path.
 func (n *claims) addClaim(path Path, c claim) {
 	for _, s := range path {
 		var next *claims
@@ -173,6 +179,8 @@ func (m *Model) SharedWith(components []v1alpha1.Component, features []v1alpha1.
 	return out.sortedList()
 }
 
+// sharedWith adds a warning for each feature of another component that gates what a feature of the model gates: one for
+// each pair of a part and a feature, at the part.
 func (m *Model) sharedWith(o *Model, out *findings) {
 	by := claimsByResource{}
 	for _, f := range o.features {

@@ -1,5 +1,8 @@
 package feature
 
+// How are mistakes in definitions and settings reported? All at once, sorted, each with the place and the remedy.
+// Hostile input can cause any number of them, so beyond some number they are only counted.
+
 import (
 	"cmp"
 	"fmt"
@@ -99,6 +102,8 @@ type findings struct {
 	worst Severity // of the findings that are only counted
 }
 
+// addFinding adds a finding, or counts it if there are [maxFindings] already. It does not format the text of one that
+// is only counted.
 func (c *findings) addFinding(s Severity, code Code, gate, where, format string, args ...any) {
 	if c.isFull() {
 		c.more++
@@ -126,6 +131,8 @@ func (c *findings) hasError(gate string) bool {
 	return slices.ContainsFunc(c.list, func(f Finding) bool { return f.Severity == Error && f.Gate == gate })
 }
 
+// sortedList returns the findings in order, each once, with one behind them that counts the rest. It sorts the list of
+// c itself.
 func (c *findings) sortedList() Findings {
 	slices.SortStableFunc(c.list, func(a, b Finding) int {
 		return cmp.Or(strings.Compare(a.Gate, b.Gate), strings.Compare(a.Where, b.Where),

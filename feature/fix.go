@@ -1,5 +1,9 @@
 package feature
 
+// What would open a closed feature? A refusal is only of use with the answer: the setting, the settings of features
+// that it requires, and the ways to opt in. For example: set tasks-timeout: "true", or enable-api-fields: alpha, in
+// ConfigMap tekton-pipelines/feature-flags.
+
 import (
 	"fmt"
 	"slices"

@@ -1,5 +1,9 @@
 package feature
 
+// Which definitions are valid, and need a change all the same? Those of features that stay at a stage for too long,
+// have a default without effect, or were removed while the schema still has their field. For example, an alpha feature
+// of four minor releases ago is to be promoted or removed.
+
 import (
 	"fmt"
 	"slices"

@@ -1,5 +1,9 @@
 package feature
 
+// Can an object be valid without a part? If a feature is closed, objects lose the part, or are refused with it, and
+// then the demands of the schema elsewhere must still hold. For example, with the rule has(self.a) || has(self.b) the
+// field a cannot be dropped.
+
 import (
 	"slices"
 

@@ -1,5 +1,9 @@
 package feature
 
+// How do the names of one feature follow from its gate? TasksTimeout has the key tasks-timeout, the object
+// demo.tasks-timeout and the label feature.sluice.dev/demo.TasksTimeout. Policies, processes and commands must find the
+// same names without asking each other.
+
 import (
 	"slices"
 	"strings"

@@ -1,5 +1,8 @@
 package feature
 
+// How is a place in objects named? spec.tasks[*].timeout leads to the timeout of every task. The schema tells later
+// whether [*] goes into a list or a map, and by what an item is known.
+
 import (
 	"fmt"
 	"strconv"
@@ -122,6 +125,8 @@ func (p Path) placeText() string {
 	return p.String()
 }
 
+// appendName appends a field or key to the text of a path: behind a dot, or in brackets and quotes if it has other
+// characters than letters, digits, - and _.
 func appendName(b []byte, name string) []byte {
 	plain := name != ""
 	for i := range len(name) {

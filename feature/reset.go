@@ -1,5 +1,8 @@
 package feature
 
+// What does a dropped value become if the part names a value to reset it to? For example, mode: turbo becomes mode:
+// safe. The value must suit the schema, and must not be gated itself, or it would be dropped again.
+
 import (
 	"fmt"
 	"slices"

@@ -1,5 +1,9 @@
 package feature
 
+// What do the data of a ConfigMap say about features? For example, enable-api-fields: alpha is a level, feature-gates:
+// "A=true,B=false" lists gates, and tasks-timeout: "true" is the key of one. A slip in one key is reported with the
+// nearest name, and leaves the others as they are.
+
 import (
 	"cmp"
 	"fmt"
@@ -160,6 +164,8 @@ type settingsParser struct {
 	mentions map[string]string // the key in which a gate was mentioned first
 }
 
+// parseKey reads one key. Keys with an underscore in front belong to nobody, as in ConfigMaps of Knative and Tekton
+// (_example), and so do those of features that were left out because of errors.
 func (p *settingsParser) parseKey(key, value string) {
 	m := p.model
 	c := &m.component
@@ -231,6 +237,7 @@ func (s *plainSetting) problemWith(value string) string {
 	return ""
 }
 
+// badBool reports a value that is no boolean, with the word that was probably meant.
 func (p *settingsParser) badBool(gate, key, value string) {
 	more := ""
 	switch {

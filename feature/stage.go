@@ -1,5 +1,9 @@
 package feature
 
+// Which stage has a feature reached at a release or on a day? The last entry of its history that has begun. For
+// example, with entries for v1.0.0 and v1.2.0 a component at v1.1.3 is at the first of them. Before the first entry the
+// feature does not exist yet.
+
 import (
 	"fmt"
 	"slices"

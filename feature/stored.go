@@ -1,5 +1,9 @@
 package feature
 
+// Was a use there before? The ratchet allows what the stored object has at the same place. For example, the item of a
+// list of type map is found by its keys, wherever it stands now; items without identity stand for each other. Facts
+// about the stored object are kept while one request is judged, so that the work stays linear.
+
 import (
 	"bytes"
 	"maps"
@@ -121,23 +125,17 @@ func (s *stored) visitAt(v any, g *gate, trail []place, do func(any) bool, benea
 	return do(v)
 }
 
-// atItem continues with the items that have the identity of the new one: usually the one at the same index.
+// atItem continues with the items that have the identity of the new one.
 func (s *stored) atItem(list []any, step Step, g *gate, trail []place, do func(any) bool, beneath func([]any, Path)) bool {
-	p, guess := trail[0], -1
-	if p.index < len(list) && step.identityOf(list[p.index]) == step.identityOf(p.item) {
-		guess = p.index
-		if !s.visitAt(list[guess], g, trail[1:], do, beneath) {
-			return false
-		}
-	}
-	for _, i := range s.indexItems(list, step)[step.identityOf(p.item)] {
-		if i != guess && !s.visitAt(list[i], g, trail[1:], do, beneath) {
+	for _, i := range s.indexItems(list, step)[step.identityOf(trail[0].item)] {
+		if !s.visitAt(list[i], g, trail[1:], do, beneath) {
 			return false
 		}
 	}
 	return true
 }
 
+// indexItems returns the indices of the items of a list by identity. The list must not be empty.
 func (s *stored) indexItems(list []any, step Step) map[string][]int {
 	first := &list[0]
 	if m := s.items[first]; m != nil {

@@ -1,5 +1,9 @@
 package gate
 
+// Which features are on in this process? Each source of settings is a layer, and every change makes a new
+// state from all layers. Readers take the present state without a lock. For example, a ConfigMap that comes
+// later changes nothing for a gate that the flag sets.
+
 import (
 	"fmt"
 	"maps"
@@ -244,6 +248,8 @@ func (g *Gates) Set(s Source, data map[string]string, version string) []Problem 
 	return g.setLayer(s, layer{data: data}, version)
 }
 
+// setLayer sets the layer of a source. Once the process has begun, a layer with errors is refused as a whole;
+// before that it counts as far as it can be read, and only is not a good one to go back to.
 func (g *Gates) setLayer(s Source, l layer, version string) (problems []Problem) {
 	l.given = true
 	g.applyChange(func() {

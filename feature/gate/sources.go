@@ -1,5 +1,8 @@
 package gate
 
+// How do settings get into a process that has no cluster? By --feature-gates, by variables such as
+// DEMO_FEATURE_GATES and DEMO_FAST_PATH, and by a file.
+
 import (
 	"errors"
 	"flag"

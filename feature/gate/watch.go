@@ -1,5 +1,8 @@
 package gate
 
+// Who is told of what happens to the gates? Observers hear of changes, and one hears of each question. The
+// gate of component-base that we give out passes questions and settings on to ours.
+
 import (
 	"errors"
 	"fmt"

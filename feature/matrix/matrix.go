@@ -127,6 +127,8 @@ type choices struct {
 	level v1alpha1.Level
 }
 
+// newChoices collects the features that can be set, and what each requires of the others, directly or not. A
+// feature that implies another one cannot be on without it, so the implied one counts as required.
 func newChoices(m *feature.Model) *choices {
 	c := &choices{}
 	if m.Spec().Convention.HasLevel() {
@@ -234,6 +236,7 @@ type row struct {
 	at      []choice
 }
 
+// setChoice turns a feature on with all that it requires, or off with all that require it.
 func (r *row) setChoice(i int, v choice) {
 	r.at[i] = v
 	along := r.choices.requires[i]

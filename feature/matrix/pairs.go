@@ -1,5 +1,9 @@
 package matrix
 
+// How few cases show each two features together in all four ways? A known design covers them if no feature
+// requires another. Where one does, some of its rows are repaired, and further rows are added for what is
+// lost. Of three ways to do that the shortest is taken.
+
 import (
 	"fmt"
 	"slices"

@@ -136,6 +136,7 @@ func newNameTable(expressions ...string) *nameTable {
 	return t
 }
 
+// addRow adds the names of a part. A table with one column has texts as rows, others have lists.
 func (t *nameTable) addRow(n partNames) {
 	cells := make([]string, len(t.columns))
 	for i, c := range t.columns {

@@ -80,7 +80,6 @@ func (c *compiler) affordableUnits(ctx context.Context, g *group) []unit {
 		for i := range g.units {
 			if reasons[i] != "" {
 				c.leaveToWebhook(&g.units[i], reasons[i])
-				c.making.refused = append(c.making.refused, refused{g.units[i].place, reasons[i]})
 				continue
 			}
 			kept = append(kept, g.units[i])

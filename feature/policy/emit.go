@@ -425,6 +425,8 @@ func Subresources(apiGroup, resource string) []string {
 	return nil
 }
 
+// matchConstraints are the writes that a policy judges: creations and updates in the version of a group.
+// Policies about claims see all versions, and writes of the status too.
 func matchConstraints(g *group) *admissionregistrationv1.MatchResources {
 	exact := admissionregistrationv1.Exact
 	version, resources := g.version, append([]string{g.resource}, Subresources(g.apiGroup, g.resource)...)
@@ -480,6 +482,8 @@ func boundedName(name string) string {
 	return strings.TrimRight(name[:longest-17], ".-") + "-" + hex.EncodeToString(sum[:8])
 }
 
+// objectMeta is the metadata of a policy and of its binding. The group is nil for policies that enforce no
+// feature.
 func (c *compiler) objectMeta(name string, g *group) metav1.ObjectMeta {
 	m := metav1.ObjectMeta{Name: name, Labels: map[string]string{ComponentLabel: c.model.Component()}}
 	if g != nil {

@@ -276,11 +276,10 @@ func (g *gates) isOpenAlone(f *feature.Feature) string {
 	return g.dataTest("("+strings.Join(rows, "")+last+")", fmt.Sprint(g.isOpenUnset(f)))
 }
 
-// isOpenUnset is the test whether a feature is open that the settings do not mention.
+// isOpenUnset reports whether a feature is open that the settings do not mention. It is for live mode, in which the states are those without settings.
 func (g *gates) isOpenUnset(f *feature.Feature) bool {
-	rank := slices.Index(levels, f.Level)
-	byLevel := rank == 0 || rank == 1 && f.IsLifted() || slices.Index(levels, g.model.Spec().DefaultLevel) >= rank
-	return (f.FollowsLevel || f.Spec.ImpliedByLevel) && byLevel || !f.FollowsLevel && f.Default
+	s, _ := g.states.State(f.Spec.Gate)
+	return s.Alone()
 }
 
 // paramsData is the data of the parameter, if it has any, or the variable that holds it.

@@ -219,6 +219,8 @@ func (p *pathText) withExpr(before, x, after string) *pathText {
 	return &pathText{append(parts, x), after, p.pointer}
 }
 
+// withField adds a field. A stand-in for a name is written like a plain one, because only identifiers are
+// replaced by it.
 func (p *pathText) withField(name string) *pathText {
 	if p.pointer {
 		return p.withText("/" + strings.NewReplacer("~", "~0", "/", "~1").Replace(name))

@@ -1,5 +1,9 @@
 package process
 
+// Which namespaces have opted in? A watch of their labels knows, and tells the gates of changes. Only the
+// labels of the component are kept: a cluster may have thousands of namespaces, and each process of the
+// component watches them.
+
 import (
 	"context"
 	"maps"

@@ -181,6 +181,8 @@ func (p *Process) Begin(ctx context.Context) error {
 	return nil
 }
 
+// takeSettings gives the data of the ConfigMap to the gates. An empty ConfigMap is not a missing one, whose
+// data would be nil.
 func (p *Process) takeSettings(cm *corev1.ConfigMap) []gate.Problem {
 	data := feature.SettingsOf(cm.Data, cm.BinaryData)
 	if data == nil {

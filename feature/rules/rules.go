@@ -123,6 +123,8 @@ func (e *losing) fateOf(x ast.Expr, want bool) feature.Fate {
 
 func (e *losing) mustBeTrue(x ast.Expr) feature.Fate { return e.fateOf(x, true) }
 
+// fateOfCall is [losing.fateOf] for a call. at is the step of the path that the call itself stands for, which
+// it does as an index such as self['f'].
 func (e *losing) fateOfCall(c ast.CallExpr, at int, want bool) feature.Fate {
 	args := c.Args()
 	switch name := c.FunctionName(); name {
@@ -167,6 +169,8 @@ func (e *losing) fateOfCall(c ast.CallExpr, at int, want bool) feature.Fate {
 	return out
 }
 
+// fateOfConditional judges c ? yes : no, which has to be true. If the loss decides the condition, one branch
+// alone counts.
 func (e *losing) fateOfConditional(c, yes, no ast.Expr) feature.Fate {
 	switch e.mustBeTrue(c) {
 	case feature.Holds:

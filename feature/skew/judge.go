@@ -1,5 +1,9 @@
 package skew
 
+// Do all agree about a feature? The settings, the processes that report it, those that it requires, and what
+// enforces it at the API server. For example, with two revisions of a webhook, one of which has the feature
+// off, the condition says RollingUpdate and names both.
+
 import (
 	"fmt"
 	"slices"
@@ -280,6 +284,8 @@ func (j *judge) judgeComponent() {
 	j.result.Component = c
 }
 
+// skewMessage is the message of the component's condition: a line for each disagreement, then the settings
+// that processes refuse.
 func (j *judge) skewMessage(list []Disagreement, broken []string) string {
 	var lines []string
 	for i := range list[:min(len(list), maxGates)] {
