@@ -50,6 +50,7 @@ func (f Func) Review(_ context.Context, review *apiextensionsv1.ConversionReview
 	return &apiextensionsv1.ConversionReview{TypeMeta: review.TypeMeta, Response: response}, nil
 }
 
+// convertRaw converts an object in JSON. A panic of the function is an error that names the place.
 func (f Func) convertRaw(raw []byte, to string) (converted []byte, err error) {
 	defer func() {
 		if r := recover(); r != nil {
@@ -132,6 +133,7 @@ func Typed[H runtime.Object](scheme runtime.ObjectTyper, hub H, spokes ...Conver
 	})
 }
 
+// unstructuredVersion is the apiVersion of an object; empty if it has none.
 func unstructuredVersion(obj map[string]any) string {
 	return (&unstructured.Unstructured{Object: obj}).GetAPIVersion()
 }

@@ -28,6 +28,7 @@ func (c *checker) shrinkAll(ctx context.Context) {
 // shrink leaves out parts of the object of a sighting.
 func (c *checker) shrink(ctx context.Context, s *sighting) {
 	request, tries := asRequest(s.object), 0
+	// After each part that could go the list of parts begins anew, with the largest.
 	for smaller := true; smaller; {
 		smaller = false
 		for _, part := range partsOf(request, nil) {

@@ -27,6 +27,8 @@ type trip struct {
 	took   time.Duration
 }
 
+// add adds what a trip has found about its object. The observation may be completed until the next one is
+// added.
 func (t *trip) add(rule, path, what string) *observation {
 	t.found = append(t.found, observation{rule: rule, from: t.from, to: t.to, path: path, what: what, object: t.object})
 	return &t.found[len(t.found)-1]
@@ -65,6 +67,7 @@ func (c *checker) travel(ctx context.Context, from, to *side, object map[string]
 			return t, err
 		}
 	}
+	// An object that its own version does not accept would be refused in the other one with good reason.
 	if j, err := from.judge.Judge(ctx, object); err == nil && len(j.Strict) == 0 {
 		t.validate(ctx, there)
 	}
@@ -79,6 +82,7 @@ func (c *checker) travel(ctx context.Context, from, to *side, object map[string]
 		rule := map[change]string{lost: ruleLosesValue, reordered: ruleLosesValue, emptied: ruleLosesEmpty, added: ruleAdds}[d.change]
 		t.addDifference(rule, from, d, way)
 	}
+	// Clients of the other version read the object with the defaults of that version, and write these back.
 	filled, _, defaulted, err := to.judge.Read(there)
 	if err != nil || !defaulted {
 		return t, nil //nolint:nilerr // validate has said so

@@ -208,7 +208,7 @@ func (d *definer) checkFeature(f *Feature) {
 		d.addError(CodeName, gate, "spec.gate", "%q is no name of a gate: letters and digits, a capital first", clipWord(gate))
 	} else if n := len(s.Component) + 1 + len(gate); n > maxLabel {
 		d.addError(CodeName, gate, "spec.gate", "component and gate have %d characters together with the dot between them; a label has room for %d", n, maxLabel)
-	} else if gate == allAlpha || gate == allBeta {
+	} else if gate == AllAlpha || gate == AllBeta {
 		d.addError(CodeName, gate, "spec.gate", "%s stands for all features of a stage", gate)
 	} else if want := ObjectName(s.Component, gate); f.Name != want {
 		d.addError(CodeName, gate, "metadata.name", "%q: the name has to be %q", clipWord(f.Name), want)
@@ -352,6 +352,7 @@ func mayOverlap(a, b *Target) bool {
 	return true
 }
 
+// patternText is the source of a pattern, empty for nil. Compiled patterns cannot be compared.
 func patternText(re *regexp.Regexp) string {
 	if re == nil {
 		return ""

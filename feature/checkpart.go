@@ -186,6 +186,8 @@ func resolvePath(root *schema.Node, p Path) (Path, *schema.Node, string) {
 	return out, n, ""
 }
 
+// atLeastOne returns a bound of the schema for products of bounds: 0 for none, and 1 for a list that has to be
+// empty.
 func atLeastOne(n *int64) int64 {
 	if n == nil {
 		return 0
@@ -354,6 +356,7 @@ func (d *definer) checkUnknown(f *Feature, t *Target, where string) {
 	}
 }
 
+// noIdentityReason says why items of a list on the way to a target cannot be told apart.
 func noIdentityReason(t *Target) string {
 	if t.Schema == nil {
 		return "no schema is known"

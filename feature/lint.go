@@ -151,6 +151,7 @@ func stageName(f *Feature) string {
 	return string(f.Stage)
 }
 
+// dayOf returns the day of a stage; ok is false if it has none.
 func dayOf(s *v1alpha1.FeatureStage) (time.Time, bool) {
 	t, err := time.Parse(time.DateOnly, s.Date)
 	return t, err == nil

@@ -182,9 +182,9 @@ func (f *Feature) GateOfStage() string {
 	switch {
 	case f.FollowsLevel && f.model.component.Convention == v1alpha1.ConventionTekton:
 	case f.Stage == v1alpha1.Alpha:
-		return allAlpha
+		return AllAlpha
 	case f.Stage == v1alpha1.Beta:
-		return allBeta
+		return AllBeta
 	}
 	return ""
 }

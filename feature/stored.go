@@ -88,6 +88,7 @@ func (g *gate) needsEqual() bool {
 	return g.state.Feature.Spec.Ratchet == v1alpha1.Unchanged || g.target.Values != nil && g.state.Feature.Spec.Ratchet != v1alpha1.InObject
 }
 
+// allowsValue reports whether uses beneath a list allow a new one there.
 func (u *usesIn) allowsValue(g *gate, v any) bool {
 	if !g.needsEqual() {
 		return u.any

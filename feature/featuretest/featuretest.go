@@ -122,6 +122,8 @@ type holder struct {
 // holders are those of all gates that tests have touched.
 var holders sync.Map // *gate.Gates to *holder
 
+// holderOf returns the state of gates. Tests share it through the gates, which they may have in a variable of
+// their package.
 func holderOf(g *gate.Gates) *holder {
 	h, _ := holders.LoadOrStore(g, &holder{})
 	out, _ := h.(*holder)

@@ -29,8 +29,6 @@ type Options struct {
 	Resources []feature.Resource
 	// Environ is the environment in the form of os.Environ; nil ignores it. See [Gates] for the names.
 	Environ []string
-	// EnvPrefix is the prefix of the names; empty stands for the component's name in capitals with _ for -.
-	EnvPrefix string
 	// Logger gets changes, errors of settings and warnings; the zero value drops them.
 	Logger logr.Logger
 	// Gate is one that exists already, with other features perhaps; nil makes a new one, whose emulation version is the release.
@@ -148,9 +146,6 @@ func New(d Declaration, o Options) (*Gates, error) {
 		o.Release = d.Spec.Release
 	}
 	g := &Gates{declaration: d, options: o, log: o.Logger, upstream: o.Gate, told: map[string]bool{}, warned: map[string]bool{}, runtime: feature.Runtime{AssumeProcesses: o.AssumeProcesses}}
-	if g.options.EnvPrefix == "" {
-		g.options.EnvPrefix = envName(d.Name)
-	}
 	if err := g.defineModel(o.Release); err != nil {
 		return nil, err
 	}

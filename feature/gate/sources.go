@@ -114,7 +114,7 @@ func (g *Gates) readEnvironment() (data map[string]string, strays []Problem) {
 		}
 	}
 	spec := g.model.Spec()
-	prefix := g.options.EnvPrefix + "_"
+	prefix := envName(g.declaration.Name) + "_"
 	keys := []string{spec.LevelKey, spec.GatesKey}
 	for _, f := range g.model.Features() {
 		keys = append(keys, f.Spec.Key)

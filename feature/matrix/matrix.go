@@ -200,6 +200,7 @@ func neverOpen(m *feature.Model, f *feature.Feature, seen map[string]bool) bool 
 	return false
 }
 
+// constantCase is the case in which every feature that can be set has one value.
 func (c *choices) constantCase(name string, v choice) []Case {
 	row := c.newRow()
 	row.fillOpen(v)
@@ -248,6 +249,8 @@ func (r *row) setChoice(i int, v choice) {
 	}
 }
 
+// fillOpen gives a value to the features that have none. It may set more than one at a time, because of what
+// they require.
 func (r *row) fillOpen(v choice) {
 	for i := range r.at {
 		if r.at[i] == open {

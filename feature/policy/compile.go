@@ -171,6 +171,7 @@ func newCompiler(m *feature.Model, o Options) (*compiler, error) {
 	return c, nil
 }
 
+// minorOf reads a version of Kubernetes. A newer one than [Newest] counts as that.
 func minorOf(text string) (int, error) {
 	v, err := version.ParseGeneric(cmp.Or(text, Newest))
 	if err != nil || v.Major() != 1 {

@@ -548,7 +548,7 @@ func sampleLeaf(t *feature.Target, there any) any {
 	case t.Beyond != nil:
 		return valueOutside(t.Beyond)
 	case t.Pattern != nil:
-		return literalOf(t.Pattern.String()) + strings.Repeat("x", sampleText)
+		return feature.LiteralIn(t.Pattern.String()) + strings.Repeat("x", sampleText)
 	case t.Match != nil:
 		object := asMap(there)
 		for _, c := range t.Match {

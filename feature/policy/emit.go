@@ -152,6 +152,8 @@ func wellTest(u *unit, none, open string) string {
 // telling is the text about a unit, long and short, unless all is well.
 type telling struct{ well, long, short string }
 
+// messageText is the expression of the message; with pair, of both forms of it, of which
+// [compiler.fittedMessage] chooses.
 func (t telling) messageText(pair bool) string {
 	if pair {
 		return t.well + " ? ['', ''] : [" + t.long + ", " + t.short + "]"

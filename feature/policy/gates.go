@@ -15,40 +15,20 @@ import (
 	"sluice.dev/feature"
 )
 
-// Names of settings that stand for all features of a stage (k8s.io/component-base/featuregate has the same).
-const (
-	allAlpha = "AllAlpha"
-	allBeta  = "AllBeta"
-)
-
-// The spellings of booleans, which are those of strconv.ParseBool.
-const (
-	trueWords  = "['true', 'True', 'TRUE', 't', 'T', '1']"
-	falseWords = "['false', 'False', 'FALSE', 'f', 'F', '0']"
-	// allowedWords are the values for a feature that is off except for users who opt in, in a component with optIn.
-	allowedWords = "['allowed', 'Allowed']"
-)
-
 var levels = []v1alpha1.Level{v1alpha1.LevelStable, v1alpha1.LevelBeta, v1alpha1.LevelAlpha}
 
-// boolWords are the words for on or for off; with optIn, those of Knative as well.
-func (g *gates) boolWords(on bool) string {
-	words, more := falseWords, "'disabled', 'Disabled'"
-	if on {
-		words, more = trueWords, "'enabled', 'Enabled'"
-	}
-	if g.model.Spec().OptIn == nil {
-		return words
-	}
-	return strings.TrimSuffix(words, "]") + ", " + more + "]"
-}
+// boolWords are the words for on or for off.
+func (g *gates) boolWords(on bool) string { return celStrings(g.model.SettingWords(on)) }
+
+// allowedWords are the values for a feature that is off except for users who opt in, in a component with optIn.
+func allowedWords() string { return celStrings(feature.AllowedWords()) }
 
 // closedWords are the words for a closed gate; with optIn, there are additional ones.
 func (g *gates) closedWords(words string) string {
 	if g.model.Spec().OptIn == nil {
 		return words
 	}
-	return strings.TrimSuffix(words, "]") + ", " + strings.TrimPrefix(allowedWords, "[")
+	return strings.TrimSuffix(words, "]") + ", " + strings.TrimPrefix(allowedWords(), "[")
 }
 
 // gates writes the variables that say which features are open.
@@ -204,7 +184,7 @@ func (g *gates) orAllowed() string {
 	if g.model.Spec().OptIn == nil {
 		return ""
 	}
-	return " || p[1].trim() in " + allowedWords + " && !(p[0].trim() in " + celStrings([]string{allAlpha, allBeta}) + ")"
+	return " || p[1].trim() in " + allowedWords() + " && !(p[0].trim() in " + celStrings([]string{feature.AllAlpha, feature.AllBeta}) + ")"
 }
 
 // allowsOptIn is the test whether the settings allow users who opt in to use a gate.
@@ -212,9 +192,9 @@ func (g *gates) allowsOptIn(f *feature.Feature) string {
 	key, list := celString(f.Spec.Key), celString(g.model.Spec().GatesKey)
 	data := g.paramsData()
 	// A key that says so is found at once; the list of gates is short, or reads as not set.
-	return g.dataTest(joinOr(key+" in "+data+" && "+data+"["+key+"].trim() in "+allowedWords,
+	return g.dataTest(joinOr(key+" in "+data+" && "+data+"["+key+"].trim() in "+allowedWords(),
 		list+" in "+data+" && "+data+"["+list+"].size() <= 65536 && "+data+"["+list+"].split(',').exists(e, e.contains('=') && e.split('=', 2)[0].trim() == "+celString(f.Spec.Gate)+
-			" && e.split('=', 2)[1].trim() in "+allowedWords+")"), "false")
+			" && e.split('=', 2)[1].trim() in "+allowedWords()+")"), "false")
 }
 
 // optIn lists the ways to opt in.
@@ -298,6 +278,8 @@ func (g *gates) dataTest(of, none string) string {
 	return "(has(params.data) ? " + of + " : " + none + ")"
 }
 
+// addOnce adds a variable unless it is there, and returns the reference to it. The expression may add the
+// variables that it needs.
 func (g *gates) addOnce(name string, expression func() string) string {
 	if !g.done[name] {
 		text := expression()
@@ -316,7 +298,7 @@ func (g *gates) levelOpens(f *feature.Feature) string {
 	spec := g.model.Spec()
 	key := celString(spec.LevelKey)
 	says := func(words []v1alpha1.Level) string {
-		return key + " in " + g.paramsData() + " && " + g.paramsData() + "[" + key + "].trim().lowerAscii() in " + celStrings(levelNames(words))
+		return key + " in " + g.paramsData() + " && " + g.paramsData() + "[" + key + "].trim().lowerAscii() in " + celStrings(words)
 	}
 	if slices.Index(levels, spec.DefaultLevel) >= rank {
 		return "!(" + says(levels[:rank]) + ")"

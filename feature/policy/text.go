@@ -23,10 +23,10 @@ func celString(s string) string {
 }
 
 // celStrings writes a CEL list of strings.
-func celStrings(list []string) string {
+func celStrings[T ~string](list []T) string {
 	out := make([]string, len(list))
 	for i, s := range list {
-		out[i] = celString(s)
+		out[i] = celString(string(s))
 	}
 	return "[" + strings.Join(out, ", ") + "]"
 }
@@ -140,7 +140,7 @@ func isOneOf(v string, values []string) string {
 // fraction of running the pattern.
 func matchesPattern(v, pattern string) string {
 	conditions := []string{"type(" + v + ") == string"}
-	if s := literalOf(pattern); s != "" {
+	if s := feature.LiteralIn(pattern); s != "" {
 		conditions = append(conditions, v+".contains("+celString(s)+")")
 	}
 	return joinAnd(append(conditions, v+".matches("+celString(pattern)+")")...)
@@ -183,12 +183,6 @@ func outsideBounds(v string, b *feature.Bounds) string {
 	return joinAnd(isSet(v), joinOr(ways...))
 }
 
-// literalOf returns a text that every match of a pattern has in it, or nothing.
-func literalOf(pattern string) string {
-	literal, _ := feature.LiteralIn(pattern)
-	return literal
-}
-
 // scalarText writes a scalar so that no other scalar has the same text; what is no scalar has one text.
 func scalarText(v string) string {
 	return "(type(" + v + ") == string ? 's' + " + v + " : type(" + v + ") == int || type(" + v + ") == double ? string(" + v + ") : " +
@@ -211,6 +205,7 @@ func (p *pathText) withText(text string) *pathText {
 	return &pathText{p.parts, p.text + text, p.pointer}
 }
 
+// withExpr adds the text of an expression x, between two texts.
 func (p *pathText) withExpr(before, x, after string) *pathText {
 	parts := slices.Clip(p.parts)
 	if p.text+before != "" {
@@ -257,6 +252,7 @@ func (p *pathText) withIndexOrKey(x string) *pathText {
 	return p.withExpr("", "(type("+x+") == string ? "+pathSegment(x)+" : '[' + string("+x+") + ']')", "")
 }
 
+// asExpression is the CEL expression of the whole path.
 func (p *pathText) asExpression() string {
 	parts := p.parts
 	if p.text != "" {

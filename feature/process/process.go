@@ -29,6 +29,7 @@ import (
 	"errors"
 	"fmt"
 	"hash/fnv"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -261,12 +262,7 @@ func (p *Process) Start(ctx context.Context) error {
 
 // needsOthers reports whether a feature needs processes.
 func (p *Process) needsOthers() bool {
-	for _, f := range p.gates.Model().Features() {
-		if len(f.Spec.RequiredProcesses) > 0 {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(p.gates.Model().Features(), func(f *feature.Feature) bool { return len(f.Spec.RequiredProcesses) > 0 })
 }
 
 // Name returns the name of the report: COMPONENT.PROCESS.INSTANCE, with a hash if that is no valid name.

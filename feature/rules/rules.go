@@ -82,6 +82,7 @@ func (e *losing) stepOf(x ast.Expr) int {
 	return -1
 }
 
+// nextStep is the step behind step n if a field of that name leads on along the path, -1 otherwise.
 func (e *losing) nextStep(n int, name string) int {
 	// The API server writes names that are no identifiers in CEL with underscores around (k8s.io/apiserver/pkg/cel, Escape).
 	if n < 0 || n >= len(e.path) || e.path[n].Kind != feature.Field || e.path[n].Name != name {

@@ -150,6 +150,7 @@ func (j *judge) readReports() {
 	}
 }
 
+// judgeAgainIn bounds the time for which the result holds.
 func (j *judge) judgeAgainIn(d time.Duration) {
 	if j.result.Again == 0 || d < j.result.Again {
 		j.result.Again = d

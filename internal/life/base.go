@@ -1,5 +1,9 @@
 package life
 
+// What was the state of a component before? It is read from the generated files of a git revision or of a
+// folder, which do not need the Go types of that time. For example, git:v1.3.0 has the features.yaml, the
+// manifests and the CRDs of that release.
+
 import (
 	"cmp"
 	"context"

@@ -1,5 +1,10 @@
 package life
 
+// How does a CRD look without the features that a channel leaves out? Their fields, values and versions go,
+// and so does what names them: required fields, rules, printer columns. The result is proven to be narrower
+// than the whole CRD, so that an upgrade to the whole one is safe. For example, channel stable is without the
+// fields of alpha and beta features.
+
 import (
 	"cmp"
 	"context"
@@ -393,6 +398,7 @@ func cutField(root *apiextensionsv1.JSONSchemaProps, path feature.Path) (problem
 	return append(problems, cutRules(root, path, withoutField)...)
 }
 
+// placeName names a place in messages.
 func placeName(p feature.Path) string {
 	if len(p) == 0 {
 		return "the object"
@@ -432,6 +438,7 @@ func pruneField(s *apiextensionsv1.JSONSchemaProps, path feature.Path, condition
 			dead = dead || len(kept) == 0
 		}
 	}
+	// What cannot hold any more is never forbidden.
 	if s.Not != nil && pruneField(s.Not, path, true) {
 		s.Not = nil
 	}

@@ -1,5 +1,9 @@
 package life
 
+// What does the documentation of a component say about its features? The content is collected as data, which a
+// template turns into Markdown, and which -o json prints as it is. Release notes are the changes between two
+// releases, by the history in features.yaml.
+
 import (
 	"bytes"
 	"embed"
@@ -165,6 +169,7 @@ func onOff(on, fixed bool) string {
 	return feature.OnOff(on)
 }
 
+// sentenceCase begins a text with a capital. The text must not be empty.
 func sentenceCase(s string) string { return strings.ToUpper(s[:1]) + s[1:] }
 
 // Notes collects the changes after release from, up to release to.
@@ -302,6 +307,8 @@ func fillBuiltIn(name string, data any) ([]byte, error) {
 	return fillTemplate(name, text, data)
 }
 
+// fillTemplate executes a template with the functions cell, which keeps a text within a cell of a table, and
+// join.
 func fillTemplate(name string, text []byte, data any) ([]byte, error) {
 	t, err := template.New(name).Funcs(template.FuncMap{"cell": escapeCell, "join": strings.Join}).Parse(string(text))
 	if err != nil {

@@ -1,5 +1,10 @@
 package life
 
+// Which parts of an API do the markers in Go types gate? controller-tools makes the CRDs, and a marker travels
+// with it as a tag in the schema. So a marker at a type is found at each field that uses the type, wherever
+// that is. For example, +sluice:feature=Banner at a type Banner gates spec.banner of Book and
+// spec.header.banner of Magazine.
+
 import (
 	"cmp"
 	"context"
@@ -404,6 +409,8 @@ func (r *goReader) tagConstants(pkg *loader.Package, file *ast.File, comments []
 	}
 }
 
+// tagConstant adds the tags of one constant declaration to the types of its constants. For a constant of a
+// basic type, or of a type of another package, nobody knows which fields take its value, so that is an error.
 func (r *goReader) tagConstant(pkg *loader.Package, vs *ast.ValueSpec, c *comment) {
 	at := pkg.Fset.Position(c.pos)
 	file := r.relativePath(at.Filename)

@@ -1,5 +1,8 @@
 package life
 
+// Do features.yaml and the API fit together? Each marker must name a feature, and each feature a part, unless
+// it gates behaviour only. What both say is joined into one declaration, which package feature checks.
+
 import (
 	"cmp"
 	"context"
@@ -96,6 +99,7 @@ type partsOf map[string][]int
 
 // joinMarkedParts gives each feature the parts that marks gate.
 func (p *Project) joinMarkedParts(api *goAPI) (wrong Problems) {
+	// A mark that reaches no field, and a part with two marks, are slips: the author would believe that something is gated which is not.
 	reached := make([]bool, len(api.marks))
 	first := map[string]int{}
 	for _, u := range api.uses {
