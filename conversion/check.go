@@ -273,6 +273,7 @@ func (c *checker) result() report.CRD {
 		out.Findings = append(out.Findings, f)
 		out.Verdict = report.Unsafe
 	}
+	// A check that missed a part has not shown that the conversions are safe.
 	for _, s := range c.sides {
 		for _, f := range c.coverageOf(s) {
 			if f.Outcome == report.Undecided && out.Verdict == report.Safe {
@@ -307,6 +308,7 @@ func (c *checker) coverageOf(s *side) (out []report.Finding) {
 		for _, t := range s.targets {
 			switch {
 			case t.aim != a:
+			// What no object can have is not missed.
 			case t.impossible && !t.reached:
 				impossible++
 			default:

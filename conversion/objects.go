@@ -128,6 +128,7 @@ func (s *side) changeRequests(ctx context.Context, t *target, rng *rand.Rand) {
 			return v
 		})
 	}
+	// A special value is tried once in each object. For the other aims, each attempt joins other values.
 	for try := range maxChanges {
 		if len(sources) == 0 || t.aim == aimSpecial && try == len(sources) {
 			return

@@ -97,7 +97,7 @@ type Convertible[H any] interface {
 // The objects are examples of their types, and are not changed.
 func Typed[H runtime.Object](scheme runtime.ObjectTyper, hub H, spokes ...Convertible[H]) Converter {
 	return Func(func(obj map[string]any, to string) (map[string]any, error) {
-		in, err := newByVersion(scheme, unstructuredVersion(obj), hub, spokes)
+		in, err := newByVersion(scheme, (&unstructured.Unstructured{Object: obj}).GetAPIVersion(), hub, spokes)
 		if err != nil {
 			return nil, err
 		}
@@ -131,11 +131,6 @@ func Typed[H runtime.Object](scheme runtime.ObjectTyper, hub H, spokes ...Conver
 		result["apiVersion"], result["kind"] = to, obj["kind"]
 		return result, nil
 	})
-}
-
-// unstructuredVersion is the apiVersion of an object; empty if it has none.
-func unstructuredVersion(obj map[string]any) string {
-	return (&unstructured.Unstructured{Object: obj}).GetAPIVersion()
 }
 
 // newByVersion returns a new object of the type that has the API version.

@@ -81,6 +81,7 @@ func targetsOf(p *props) []*target {
 		add := func(a aim, what string, condition props) {
 			out = append(out, &target{path: at, aim: a, what: what, condition: condition})
 		}
+		// Converters written in Go tend to drop zero values. So a field is shown by another value, and its zero value is a target too.
 		zero := zeroOf(p)
 		switch {
 		case len(at) == 0:

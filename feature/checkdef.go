@@ -32,6 +32,7 @@ func (d *definer) checkComponent() {
 		d.addError(CodeBadValue, "", "spec.configMap", "name and namespace must be there")
 	}
 	oneOf(d, "", "spec.mode", c.Mode, v1alpha1.Live, v1alpha1.Baked)
+	// A level that does not exist counts as the narrowest, so that the checks below still make sense.
 	if !oneOf(d, "", "spec.defaultLevel", c.DefaultLevel, levels...) {
 		c.DefaultLevel = v1alpha1.LevelStable
 	}
@@ -213,6 +214,7 @@ func (d *definer) checkFeature(f *Feature) {
 	} else if want := ObjectName(s.Component, gate); f.Name != want {
 		d.addError(CodeName, gate, "metadata.name", "%q: the name has to be %q", clipWord(f.Name), want)
 	}
+	// Both are left out then, because findings go by gate.
 	if slices.ContainsFunc(d.model.features, func(o *Feature) bool { return o.Spec.Gate == gate }) {
 		d.addError(CodeDuplicate, gate, "spec.gate", "there are two features with this gate; a gate is not used again, even if its feature was removed")
 	}
@@ -296,6 +298,7 @@ func (d *definer) findCycles(byGate map[string]*Feature) {
 		for _, next := range slices.Concat(byGate[gate].Spec.Requires, byGate[gate].Spec.ImpliedBy) {
 			switch {
 			case byGate[next] == nil:
+			// The trail has come back to a gate that is on it.
 			case state[next] == open:
 				circle := append(slices.Clone(trail[slices.Index(trail, next):]), next)
 				words := circle[:1:1]
@@ -307,6 +310,7 @@ func (d *definer) findCycles(byGate map[string]*Feature) {
 					words = append(words, how, to)
 				}
 				text := strings.Join(words, " ")
+				// Each gate of the circle has the error, since none of them can be decided.
 				for i, g := range circle[:len(circle)-1] {
 					where := "spec.requires"
 					if !slices.Contains(byGate[g].Spec.Requires, circle[i+1]) {

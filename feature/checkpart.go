@@ -36,6 +36,7 @@ func (d *definer) checkPart(f *Feature, i int, where string) (t Target, ok bool)
 		d.addError(CodePath, gate, where+".field", "%s", err)
 		return t, false
 	}
+	// Controllers have to be able to write these, whatever is off.
 	if slices.Contains([]string{"apiVersion", "kind", "metadata", "status"}, path[0].Name) {
 		d.addError(CodePath, gate, where+".field", "%s cannot be gated: writes of metadata and status never fail because of a gate", path[0].Name)
 		return t, false
@@ -141,6 +142,7 @@ func resolvePath(root *schema.Node, p Path) (Path, *schema.Node, string) {
 	n := root
 	for i := range out {
 		s := &out[i]
+		// Below what the schema does not describe, each step is taken as it is.
 		if n == nil {
 			continue
 		}
@@ -150,6 +152,7 @@ func resolvePath(root *schema.Node, p Path) (Path, *schema.Node, string) {
 			case next != nil:
 			case n.Additional != nil:
 				next = n.Additional
+			// Fields of any name may stand here, and nothing is known about them.
 			case n.PreserveUnknown || n.Embedded || n.AdditionalBool != nil && *n.AdditionalBool:
 			default:
 				names := make([]string, len(n.Properties))

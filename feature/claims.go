@@ -197,6 +197,7 @@ func (m *Model) sharedWith(o *Model, out *findings) {
 		}
 		for i := range f.Targets {
 			t := &f.Targets[i]
+			// One warning for each feature, which may gate the same in several parts and versions.
 			told := map[*Feature]bool{}
 			if !by.of(t).visitMeeting(t, t.Path, func(c claim) bool {
 				if !told[c.f] {

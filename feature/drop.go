@@ -25,6 +25,7 @@ func (w *walker) dropUses(n *node, v any) (any, change) {
 	}
 	var refuses *gate
 	var reset any
+	// Each closed gate is recorded. What becomes of the value is the same for all of them: [definer.findContradictions] sees to that.
 	for _, g := range n.gates {
 		if g.target.countsAsUse(v) && !w.allowsUse(g, v) {
 			w.recordUse(g, v)

@@ -164,6 +164,7 @@ type child struct {
 func (n *node) childrenOf(v any) func(yield func(child, *node) bool) {
 	return func(yield func(child, *node) bool) {
 		switch v := v.(type) {
+		// Named fields come before entries of any name, which is the order of violations.
 		case map[string]any:
 			var names []string
 			for name := range n.presentFields(v) {

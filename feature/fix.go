@@ -111,6 +111,7 @@ func settingsText(features []*Feature, inForce *Settings) string {
 			listed = append(listed, f.Spec.Gate)
 		}
 	}
+	// Without a ConfigMap, gates are set by flags and the like.
 	if ref == nil {
 		return fmt.Sprintf("set feature gate%s %s", map[bool]string{true: "s"}[len(gates) > 1], strings.Join(gates, ",")) + howToOptIn(features)
 	}
@@ -125,6 +126,7 @@ func settingsText(features []*Feature, inForce *Settings) string {
 		}
 		ways = append(ways, text)
 	}
+	// Behind several ways a comma stands before the ConfigMap too.
 	if len(ways) > 1 {
 		ways = append(ways, "")
 	}
@@ -185,6 +187,7 @@ func (r *resolver) fixFor(s *State, absent []string) string {
 	}
 	var toSet []*Feature
 	var parts []string
+	// What is on by its own setting, or by a feature that implies it, takes no setting. What waits for a process waits for that.
 	for _, o := range append(slices.Clip(needs), f) {
 		state := r.states.byGate[o.Spec.Gate]
 		isImplied := slices.ContainsFunc(o.Spec.ImpliedBy, func(gate string) bool {

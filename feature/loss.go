@@ -39,6 +39,7 @@ func (d *definer) checkLoss(f *Feature, t *Target, root *schema.Node, where stri
 			return
 		}
 		rest := t.Path[i:]
+		// A rule may read the part from any object around it.
 		for _, r := range n.Rules {
 			if d.options.RuleWithout == nil {
 				break
@@ -105,6 +106,7 @@ func junctorsWithout(n *schema.Node, name string, depth int) Fate {
 		for i, b := range list {
 			fates[i] = branch(b)
 		}
+		// If each branch needs the field, none can hold without it. If only some do, it depends on the object.
 		switch least, most := slices.Min(fates), slices.Max(fates); {
 		case least == Violated:
 			out = Violated

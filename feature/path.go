@@ -57,6 +57,7 @@ func ParsePath(s string) (Path, error) {
 	if rest == "" {
 		return fail("a name is missing")
 	}
+	// wantName is set at the beginning and behind a dot, where the text must not end.
 	for wantName := true; rest != "" || wantName; {
 		if len(p) == maxSteps {
 			return fail(fmt.Sprintf("a path may have %d steps", maxSteps))

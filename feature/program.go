@@ -33,7 +33,6 @@ type program struct {
 	drops       bool
 	checks      bool
 	version     []*gate // those that gate the whole version
-	count       int     // of gates, to number them
 }
 
 // node is a place in objects: a trie of the paths of all closed parts.
@@ -48,7 +47,6 @@ type node struct {
 type gate struct {
 	state  *State
 	target *Target
-	id     int
 }
 
 // Compile returns an evaluator of the closed features.
@@ -104,22 +102,19 @@ func (e *Evaluator) programFor(group, version, resource string) *program {
 	return e.programs[key]
 }
 
-// newProgram makes the program of gates, each of which it copies and numbers. With tells, dropped parts are only
-// reported, and so belong to the tree that is checked.
+// newProgram makes the program of gates. With tells, dropped parts are only reported, and so belong to the tree
+// that is checked.
 func newProgram(gates []*gate, tells bool) *program {
 	p := &program{}
-	for _, shared := range gates {
-		g := *shared
-		g.id = p.count
-		p.count++
+	for _, g := range gates {
 		switch {
 		case g.target.WholeVersion:
-			p.version = append(p.version, &g)
+			p.version = append(p.version, g)
 		case g.state.Feature.Spec.WhenDisabled == v1alpha1.Drop && !tells:
-			p.drop.addGate(g.target.Path, &g)
+			p.drop.addGate(g.target.Path, g)
 			p.drops = true
 		default:
-			p.check.addGate(g.target.Path, &g)
+			p.check.addGate(g.target.Path, g)
 			p.checks = true
 		}
 	}

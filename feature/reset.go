@@ -39,6 +39,7 @@ func (d *definer) readReset(f *Feature, t *Target, where string) {
 			return
 		}
 	}
+	// Without a schema the text tells the type, as it does in YAML: 1 is a number.
 	v := parseScalar(text)
 	_, isText := v.(string)
 	_, isBool := v.(bool)

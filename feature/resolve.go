@@ -325,6 +325,7 @@ func (r *resolver) ownVerdict(f *Feature) verdict {
 	say := func(open bool, why Why, format string, args ...any) verdict {
 		return verdict{open, why, fmt.Sprintf(format, args...)}
 	}
+	// The order of the cases is the table of precedence.
 	switch {
 	case f.Entry < 0:
 		return say(false, WhyUnborn, "it comes with %s", Since(&f.Spec.Stages[0]))

@@ -286,6 +286,7 @@ func (p *settingsParser) parseEntries(key, value string) {
 		case !ok:
 			p.addError(CodeBadEntry, "", key, "%q has to be NAME=true or NAME=false", clipWord(entry))
 			continue
+		// Its definition has errors, which are reported there.
 		case m.left[gate]:
 			continue
 		case f == nil && gate != AllAlpha && gate != AllBeta:

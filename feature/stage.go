@@ -129,6 +129,7 @@ func (d *definer) hasBegun(gate, where string, s *v1alpha1.FeatureStage, lastRel
 			date, *lastDate = t, t
 		}
 	}
+	// If both have a release, that decides. Otherwise the day does, and without a day everything has begun.
 	if installed, err := semver.NewVersion(d.model.component.Release); err == nil && release != nil {
 		return !release.GreaterThan(installed), known
 	}

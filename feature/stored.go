@@ -239,6 +239,7 @@ func canonicalAt(b []byte, v any, depth int, null bool) []byte {
 			b = canonicalAt(b, x, depth-1, null)
 		}
 		return append(b, ']')
+	// Each type has a letter, so that "1" and 1 differ.
 	case string:
 		return appendText(append(b, 's'), v)
 	case bool:

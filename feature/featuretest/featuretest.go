@@ -193,6 +193,7 @@ func setFeatures(t testing.TB, g *gate.Gates, c *Case) {
 	for _, p := range g.Set(gate.Test, next.settingsData(g), "") {
 		problems = append(problems, p.Message)
 	}
+	// Settings without an error may still have no effect, such as on a feature that requires one which is off.
 	if problems == nil {
 		for name, want := range c.Values {
 			if s, ok := g.State(name); !ok || s.Open != want {

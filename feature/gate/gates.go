@@ -379,6 +379,7 @@ func (g *Gates) Begin() error {
 			g.logProblems(st)
 			return
 		}
+		// Up to now readable settings counted, because a flag might have corrected the others. From now on, wrong settings do not.
 		if problems, stop := g.errorsOf(ConfigMap); stop {
 			data := g.remembered[ConfigMap]
 			g.refuseLayer(ConfigMap, layer{data: data, given: data != nil, recalled: true}, problems)
@@ -428,6 +429,7 @@ func (g *Gates) recompute() []featuregate.Feature {
 	st := &state{model: g.model, given: given, version: g.version, open: map[featuregate.Feature]bool{}}
 	all, rt := feature.Runtime{AssumeProcesses: true}, g.runtime
 	st.settings = g.model.Resolve(settings, all)
+	// A test decides by itself: neither other processes nor restarts get in its way.
 	if g.layers[Test].data != nil {
 		rt = all
 	} else if g.pins != nil {

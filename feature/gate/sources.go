@@ -130,6 +130,7 @@ func (g *Gates) readEnvironment() (data map[string]string, strays []Problem) {
 			data[key] = value
 		}
 	}
+	// A variable with a slip in its name has no effect, which nobody would notice otherwise.
 	for _, name := range slices.Sorted(maps.Keys(values)) {
 		rest, ours := strings.CutPrefix(name, prefix)
 		if !ours || slices.Contains(names, rest) || !looksLikeSetting(values[name]) {

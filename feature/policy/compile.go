@@ -100,8 +100,6 @@ type Set struct {
 	// Estimates are upper bounds for the cost of policies about objects, in the API server's units, with as many items as [Options]
 	// say; by name.
 	Estimates map[string]int64
-
-	model *feature.Model
 }
 
 // WebhookParts return the targets that the webhook has to judge: those that no policy enforces, and those of Told.
@@ -159,7 +157,7 @@ func newCompiler(m *feature.Model, o Options) (*compiler, error) {
 	o.Items = cmp.Or(o.Items, 5000)
 	c := &compiler{
 		model: m, options: o, minor: minor, groupOf: map[string]*group{}, costs: map[string][2]int64{},
-		set: &Set{Component: m.Component(), Mode: cmp.Or(o.Mode, m.Spec().Mode), Estimates: map[string]int64{}, model: m},
+		set: &Set{Component: m.Component(), Mode: cmp.Or(o.Mode, m.Spec().Mode), Estimates: map[string]int64{}},
 	}
 	c.follows = c.set.Mode == v1alpha1.Live && m.Spec().ConfigMap != nil
 	c.live = c.follows && !o.SettingsMissing
@@ -263,6 +261,7 @@ func (c *compiler) policyGroups() (order []*group) {
 				place(tells, told)
 			}
 			probe := c.newGates(newEmitter(c.minor))
+			// What is open for everybody, whatever is set, needs no policy.
 			if probe.isOpen(f.Spec.Gate, true) == "true" {
 				continue
 			}

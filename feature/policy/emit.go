@@ -334,6 +334,7 @@ func (c *compiler) addPolicy(g *group, part int) {
 	}
 	fail, actions := g.kind.failureAndActions()
 	paramKind, paramRef, why := c.paramKind(), c.paramRef(), "a part of the object needs a feature that is off"
+	// What is only told depends on no setting, so the policy needs no ConfigMap.
 	if g.kind == tells {
 		paramKind, paramRef, why = nil, nil, "a part of the object may change or go"
 	}

@@ -123,6 +123,7 @@ func (g *gates) isOpen(gate string, ask bool) string {
 		return "false"
 	}
 	reported := g.alike || s.Reported()
+	// Features that are locked, beyond maxLevel or still to come are what they are: no setting is read.
 	if !f.Free() {
 		return fmt.Sprint(s.Alone() && reported)
 	}

@@ -64,6 +64,7 @@ func (n *namespaces) labelsOf(ctx context.Context, namespace string) (map[string
 // watchNamespaces tells the gates which namespaces opt in and out, until ctx ends.
 func (n *namespaces) watchNamespaces(ctx context.Context) {
 	log := n.process.options.Logger
+	// Annotations and managed fields are most of a namespace, and nobody asks for them here.
 	err := n.informer.SetTransform(func(o any) (any, error) {
 		if m, ok := o.(*metav1.PartialObjectMetadata); ok {
 			m.ManagedFields, m.Annotations = nil, nil

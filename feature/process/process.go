@@ -131,6 +131,7 @@ func New(config *rest.Config, gates *gate.Gates, o Options) (*Process, error) {
 	if o.Renew <= 0 {
 		o.Renew = DefaultRenew
 	}
+	// The lease of a report has whole seconds.
 	o.Renew = max(o.Renew.Truncate(time.Second), time.Second)
 	o.Clock = cmp.Or[clock.WithTicker](o.Clock, clock.RealClock{})
 	p := &Process{options: o, gates: gates, reporter: gates.Reporter(), poke: make(chan struct{}, 1), started: metav1.NewTime(o.Clock.Now())}
@@ -162,6 +163,7 @@ func (p *Process) Begin(ctx context.Context) error {
 	}
 	if ref := p.gates.Model().Spec().ConfigMap; ref != nil {
 		cm, err := p.kube.CoreV1().ConfigMaps(ref.Namespace).Get(ctx, ref.Name, metav1.GetOptions{})
+		// A missing ConfigMap gives the defaults. One that cannot be read is an error, since it may say the opposite of them.
 		switch {
 		case apierrors.IsNotFound(err):
 			p.gates.Set(gate.ConfigMap, nil, "")

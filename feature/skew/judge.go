@@ -258,6 +258,7 @@ func (j *judge) judgeComponent() {
 	case len(list) > 0 || len(broken) > 0:
 		c.Status = metav1.ConditionTrue
 		c.Reason = v1alpha1.ReasonRollingUpdate
+		// The worst reason of the features counts: a rolling update passes by itself.
 		for i := range list {
 			if f := j.result.Features[list[i].Gate]; f.Reason != v1alpha1.ReasonRollingUpdate && c.Reason != v1alpha1.ReasonProcessesDisagree {
 				c.Reason = f.Reason

@@ -227,6 +227,7 @@ func (r *rewriter) foldConstants(e celast.Expr, name string, args []celast.Expr)
 			if known[i] && value[i] == decides {
 				return r.newBool(e, decides)
 			}
+			// The other side decides.
 			if known[i] {
 				return args[1-i]
 			}

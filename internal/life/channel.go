@@ -369,6 +369,7 @@ func schemaMatching(list []feature.Condition) (out apiextensionsv1.JSONSchemaPro
 func cutField(root *apiextensionsv1.JSONSchemaProps, path feature.Path) (problems []string) {
 	name := path[len(path)-1].Name
 	withSchemaAt(root, path[:len(path)-1], func(parent *apiextensionsv1.JSONSchemaProps) {
+		// Without its declaration the field would be one of any name there, and clients could still write it.
 		open := parent.AdditionalProperties != nil || parent.XPreserveUnknownFields != nil && *parent.XPreserveUnknownFields || parent.XEmbeddedResource
 		if open {
 			problems = append(problems, fmt.Sprintf("%s takes fields of any name, so that it could still be written", placeName(path[:len(path)-1])))

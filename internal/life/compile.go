@@ -75,6 +75,7 @@ func (c *packageCopy) compilerProblems(dir, said string) (own, copied Problems, 
 			own = append(own, p)
 		}
 	}
+	// What has no place, such as an error in go.mod, is no fault of the copy.
 	if own == nil && copied == nil {
 		own = placeless
 	}

@@ -131,6 +131,7 @@ func (p *Project) Docs() *Docs {
 			s := &f.Spec.Stages[i]
 			x.Stages = append(x.Stages, StageDoc{lowerStage(s.Stage), feature.Since(s), onOff(defaults[i], s.LockToDefault || s.Stage == v1alpha1.Removed)})
 		}
+		// The present entry shows what is in effect with the level and the other features, which its history alone does not tell.
 		if f.Entry >= 0 {
 			x.Stages[f.Entry].Default = x.Default
 		}
@@ -373,6 +374,7 @@ func (p *Project) howTo(f *feature.Feature, defaults *feature.States) string {
 // waysToChange are settings that may turn a feature on or off: the level, or its key, with those of the features that it requires or that imply it.
 func (p *Project) waysToChange(f *feature.Feature, on bool) (ways []map[string]string) {
 	level := f.Level
+	// To turn a feature off by the level, it takes the next narrower one.
 	if !on {
 		level = map[v1alpha1.Level]v1alpha1.Level{v1alpha1.LevelAlpha: v1alpha1.LevelBeta, v1alpha1.LevelBeta: v1alpha1.LevelStable}[level]
 	}

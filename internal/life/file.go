@@ -204,6 +204,7 @@ func parseFile(ctx context.Context, path string, data []byte) (*File, error) {
 	if file.Component == "" {
 		wrong("", "component is missing: the name of the component")
 	}
+	// Features without parts need markers, and generated CRDs need an API to come from.
 	marked := slices.ContainsFunc(file.Features, func(e Entry) bool { return !e.BehaviourOnly && len(e.Parts) == 0 })
 	if !file.hasSource() && (marked || len(file.Output.CRDs) > 0) {
 		wrong("source", "source is missing: packages with Go types, or crds")

@@ -312,6 +312,7 @@ func (r *goReader) tagNode(pkg *loader.Package, node ast.Node, values *markers.M
 				target = markers.DescribesType
 			}
 			pos, text := node.Pos(), ""
+			// controller-tools gives a value without its place. The nearest comment above that has this value is the marker.
 			for i := len(comments) - 1; i >= 0; i-- {
 				c := &comments[i]
 				if c.claimed || c.pos > node.Pos() {

@@ -211,6 +211,7 @@ func (l *law) readPolicy(f *File) (off []string, err error) {
 		bad("policy", "there is no policy %q%s; the policies are %s", name, brief.Hint(name, names), strings.Join(names, ", "))
 	}
 	stages := []string{string(v1alpha1.Alpha), string(v1alpha1.Beta), string(v1alpha1.Stable)}
+	// Windows of the file replace those of the policy, one by one.
 	for s, w := range f.Windows {
 		if !slices.Contains(stages, string(s)) {
 			bad("windows."+string(s), "there is no window for %q%s; the stages are %s", s, brief.Hint(string(s), stages), strings.Join(stages, ", "))

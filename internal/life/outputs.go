@@ -181,6 +181,7 @@ func (p *Project) InChannel(ctx context.Context, c *Channel) (out []*apiextensio
 				p.Warnings.addProblem("", 0, "%s", n)
 			}
 		}
+		// The texts come last, so that what is compared before has none.
 		describeFeatures(crd, p.Model, closed)
 		out = append(out, crd)
 	}

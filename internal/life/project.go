@@ -70,6 +70,7 @@ func loadWith(ctx context.Context, f *File, day time.Time, extra *addedMark) (*P
 		}
 	}
 	for _, c := range p.base {
+		// A generated CRD may be the source of the next run, and would get each text twice.
 		undescribe(c)
 		whole, err := withConditionalMarkers(c, api, nil)
 		if err != nil {
@@ -148,6 +149,7 @@ func (p *Project) defineModel(api *goAPI, day time.Time) (wrong Problems) {
 		spec.Component = p.File.Component
 		own := spec.Parts
 		spec.Parts, from[e.Gate] = mergedParts(api, e.Gate)
+		// -1 stands for features.yaml, which has these parts itself.
 		for range own {
 			from[e.Gate] = append(from[e.Gate], -1)
 		}

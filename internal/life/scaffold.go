@@ -144,6 +144,7 @@ func loadMarked(ctx context.Context, file *File, f *NewFeature, day time.Time) (
 	if err != nil {
 		return nil, nil, err
 	}
+	// Of a file that is copied and gets the marker, the one with the marker counts.
 	copied = slices.DeleteFunc(copied, func(c outFile) bool {
 		return slices.ContainsFunc(marked, func(m outFile) bool { return m.path == c.path })
 	})

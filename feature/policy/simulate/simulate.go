@@ -288,7 +288,6 @@ func (objects) GetObjectTyper() runtime.ObjectTyper {
 
 // run is one request on its way.
 type run struct {
-	request   *Request
 	gvr       schema.GroupVersionResource
 	attr      *admission.VersionedAttributes
 	operation admissionregistrationv1.OperationType
@@ -337,6 +336,7 @@ func (s *Simulator) Run(ctx context.Context, r *Request) (*Result, error) {
 			out.Refused = append(out.Refused, Refusal{m.policy.Name, why, true})
 		}
 	}
+	// A patch replaces the object, and never changes it in place.
 	if after, ok := n.attr.VersionedObject.Object().(*unstructured.Unstructured); ok && after != before {
 		out.Object = after.Object
 	}
@@ -354,7 +354,7 @@ func (s *Simulator) Run(ctx context.Context, r *Request) (*Result, error) {
 // newRun prepares a request as admission plugins get it. Objects are copied, and get the version of the
 // request. The error says that there is no object at all.
 func newRun(r *Request) (*run, error) {
-	n := &run{request: r, gvr: schema.GroupVersionResource{Group: r.Group, Version: r.Version, Resource: r.Resource}, access: access{r.MayUse}}
+	n := &run{gvr: schema.GroupVersionResource{Group: r.Group, Version: r.Version, Resource: r.Resource}, access: access{r.MayUse}}
 	// A typed nil in an interface is no nil: objects that are not there stay out.
 	var object, old runtime.Object
 	var u *unstructured.Unstructured
@@ -477,6 +477,7 @@ func (n *run) runValidation(ctx context.Context, v *validatingPolicy, out *Resul
 	if err != nil {
 		return err
 	}
+	// With failurePolicy Ignore, a condition that fails leaves the policy out.
 	if fail := v.policy.Spec.FailurePolicy; why != "" && (fail == nil || *fail == admissionregistrationv1.Fail) {
 		out.add(v, Refusal{v.policy.Name, why, true})
 	}
