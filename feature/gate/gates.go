@@ -27,7 +27,7 @@ type Options struct {
 	// Resources are the resources that the features gate, with their schemas (see [feature.ResourceOf]). Without them, paths are
 	// not checked, and items of lists have no keys.
 	Resources []feature.Resource
-	// Environ is the environment in the form of os.Environ; nil ignores it. See [Gates] for the names.
+	// Environ is the environment in the form of os.Environ; nil ignores it. See [Environment] for the names.
 	Environ []string
 	// Logger gets changes, errors of settings and warnings; the zero value drops them.
 	Logger logr.Logger
@@ -47,7 +47,7 @@ const (
 	Test Source = iota
 	// Flags is --feature-gates.
 	Flags
-	// Environment is the environment of the process: with the prefix DEMO, DEMO_FEATURE_GATES is A=true,B=false,
+	// Environment is the environment of the process: for the component demo, DEMO_FEATURE_GATES is A=true,B=false,
 	// DEMO_ENABLE_API_FIELDS the level, and DEMO_FAST_PATH the key fast-path.
 	Environment
 	// File is a file, or a directory in which a ConfigMap is mounted.
