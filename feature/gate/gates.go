@@ -243,8 +243,8 @@ func (g *Gates) Set(s Source, data map[string]string, version string) []Problem 
 	return g.setLayer(s, layer{data: data}, version)
 }
 
-// setLayer sets the layer of a source. Once the process has begun, a layer with errors is refused as a whole;
-// before that it counts as far as it can be read, and only is not a good one to go back to.
+// setLayer sets the layer of a source. Once the process has begun, a layer with errors is refused as a whole. Before
+// that it counts as far as it can be read, but is not kept as a good one to go back to.
 func (g *Gates) setLayer(s Source, l layer, version string) (problems []Problem) {
 	l.given = true
 	g.applyChange(func() {

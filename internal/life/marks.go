@@ -1,8 +1,8 @@
 package life
 
-// Which markers are there, and how does a tag find the way through controller-tools? Each marker has a number,
-// which is written into the keyword id of the schema that it marks, which CRDs do not use otherwise, and is
-// removed from there at the end.
+// Which markers are there, and how does a tag find the way through controller-tools? Each marker has a number, which
+// is written into the keyword id of the schema that it marks. CRDs do not use this keyword otherwise. In the end the
+// numbers are removed from there.
 
 import (
 	"cmp"
