@@ -205,7 +205,7 @@ func (d *definer) compilePattern(gate, where, pattern string) (*regexp.Regexp, b
 func (d *definer) checkFeature(f *Feature) {
 	s := &f.Spec
 	gate := s.Gate
-	if !validGate(gate) {
+	if !gateName.MatchString(gate) {
 		d.addError(CodeName, gate, "spec.gate", "%q is no name of a gate: letters and digits, a capital first", clipWord(gate))
 	} else if n := len(s.Component) + 1 + len(gate); n > maxLabel {
 		d.addError(CodeName, gate, "spec.gate", "component and gate have %d characters together with the dot between them; a label has room for %d", n, maxLabel)

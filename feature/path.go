@@ -84,10 +84,7 @@ func ParsePath(s string) (Path, error) {
 			}
 			p, rest = append(p, Step{Name: name}), rest[len(quoted)+2:]
 		case wantName:
-			n := 0
-			for n < len(rest) && isNameByte(rest[n]) {
-				n++
-			}
+			n := len(rest) - len(strings.TrimLeft(rest, nameBytes))
 			if n == 0 {
 				return fail("a name is missing")
 			}
@@ -103,7 +100,8 @@ func ParsePath(s string) (Path, error) {
 	return p, nil
 }
 
-func isNameByte(c byte) bool { return isAlnum(c) || c == '-' || c == '_' }
+// nameBytes are the characters of names that are written without quotes.
+const nameBytes = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_"
 
 // String writes the path so that [ParsePath] reads it.
 func (p Path) String() string {
@@ -129,11 +127,7 @@ func (p Path) placeText() string {
 // appendName appends a field or key to the text of a path: behind a dot, or in brackets and quotes if it has other
 // characters than letters, digits, - and _.
 func appendName(b []byte, name string) []byte {
-	plain := name != ""
-	for i := range len(name) {
-		plain = plain && isNameByte(name[i])
-	}
-	if !plain {
+	if name == "" || strings.Trim(name, nameBytes) != "" {
 		return append(strconv.AppendQuoteToASCII(append(b, '['), name), ']')
 	}
 	if len(b) > 0 {

@@ -5,6 +5,7 @@ package policy
 
 import (
 	"fmt"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -34,16 +35,11 @@ func celStrings[T ~string](list []T) string {
 // reserved are words that CEL takes for something else behind a dot.
 var reserved = []string{"in", "true", "false", "null"}
 
+// identifier is the form of names in CEL.
+var identifier = regexp.MustCompile(`\A[A-Za-z_][A-Za-z0-9_]*\z`)
+
 // isIdentifier reports whether a name can stand behind a dot.
-func isIdentifier(s string) bool {
-	for i := range len(s) {
-		c := s[i]
-		if c != '_' && (c < 'a' || c > 'z') && (c < 'A' || c > 'Z') && (i == 0 || c < '0' || c > '9') {
-			return false
-		}
-	}
-	return s != "" && !slices.Contains(reserved, s)
-}
+func isIdentifier(s string) bool { return identifier.MatchString(s) && !slices.Contains(reserved, s) }
 
 // memberOf is the value of a field, and has the test for it; the operand is a map. The type check of the API server refuses to look a name
 // up in an object of the schema; of a dyn it does not know the type.

@@ -40,6 +40,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/metadata"
@@ -277,14 +278,8 @@ func (p *Process) Name() string {
 func ReportName(component, process, instance string) string {
 	const longest = 200
 	full := component + "." + process + "." + instance
-	name := strings.Trim(strings.Map(func(r rune) rune {
-		if r >= 'a' && r <= 'z' || r >= '0' && r <= '9' || r == '.' || r == '-' {
-			return r
-		}
-		return '-'
-	}, full), ".-")
-	if name == full && len(name) <= longest && !strings.Contains(name, "..") && !strings.Contains(name, "-.") && !strings.Contains(name, ".-") {
-		return name
+	if len(full) <= longest && len(validation.IsDNS1123Subdomain(full)) == 0 {
+		return full
 	}
 	h := fnv.New64a()
 	_, _ = h.Write([]byte(full)) // never fails
