@@ -101,6 +101,7 @@ func isAnswer(err error) bool {
 
 // convertObjects takes objects to another version and back: in batches, and each alone.
 func (c *checker) convertObjects(ctx context.Context, from, to *side, objects []map[string]any) error {
+	// The API server asks for a list in one request, and for an object alone by get and watch: both have to give the same.
 	for batch := range slices.Chunk(objects, batchSize) {
 		together, batchErr := askConverter(ctx, c.converter, to.apiVersion, batch)
 		var trips []*trip
@@ -166,11 +167,13 @@ func (c *checker) note(t *trip) {
 	}
 }
 
+// sizeOf measures an object by its JSON, without what the API server sets.
 func sizeOf(obj map[string]any) int {
 	text, _ := json.Marshal(asRequest(obj)) //nolint:errchkjson // it was decoded from JSON
 	return len(text)
 }
 
+// nameOf is NAMESPACE/NAME, or the name alone for an object without a namespace.
 func nameOf(obj map[string]any) string {
 	u := unstructured.Unstructured{Object: obj}
 	return strings.TrimPrefix(u.GetNamespace()+"/"+u.GetName(), "/")
@@ -270,6 +273,7 @@ func (c *checker) result() report.CRD {
 		out.Findings = append(out.Findings, f)
 		out.Verdict = report.Unsafe
 	}
+	// A check that missed a part has not shown that the conversions are safe.
 	for _, s := range c.sides {
 		for _, f := range c.coverageOf(s) {
 			if f.Outcome == report.Undecided && out.Verdict == report.Safe {
@@ -287,6 +291,7 @@ func (c *checker) documentPath(s *side) []string {
 	return []string{"spec", "versions", fmt.Sprint(at)}
 }
 
+// objectYAML writes an object for people. It is the text of the error if that is not possible.
 func objectYAML(obj map[string]any) string {
 	text, err := yaml.Marshal(obj)
 	if err != nil {
@@ -303,6 +308,7 @@ func (c *checker) coverageOf(s *side) (out []report.Finding) {
 		for _, t := range s.targets {
 			switch {
 			case t.aim != a:
+			// What no object can have is not missed.
 			case t.impossible && !t.reached:
 				impossible++
 			default:

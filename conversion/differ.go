@@ -50,6 +50,7 @@ func (d difference) String() string {
 // maxValue bounds a value in a message.
 const maxValue = 80
 
+// jsonText writes a value for a message, cut if it is long.
 func jsonText(v any) string {
 	text, err := json.Marshal(v)
 	if err != nil {
@@ -85,6 +86,8 @@ func compareValues(at []string, a, b any) []difference {
 	return []difference{{path: at, change: lost, before: a, after: b}}
 }
 
+// compareFields compares two maps field by field, in the order of names. A field with null in one and none in
+// the other is emptied, not lost.
 func compareFields(at []string, a, b map[string]any) (out []difference) {
 	names := maps.Clone(a)
 	maps.Copy(names, b)
@@ -100,6 +103,8 @@ func compareFields(at []string, a, b map[string]any) (out []difference) {
 	return out
 }
 
+// compareItems compares two lists index by index, unless one has the items of the other in another order: that
+// is one difference and not one for each item.
 func compareItems(at []string, a, b []any) (out []difference) {
 	if len(a) == len(b) && !reflect.DeepEqual(a, b) && reflect.DeepEqual(sortedTexts(a), sortedTexts(b)) {
 		return []difference{{path: at, change: reordered, before: a, after: b}}
@@ -125,6 +130,8 @@ func compareItems(at []string, a, b []any) (out []difference) {
 	return out
 }
 
+// sortedTexts writes the items of a list as JSON, sorted, so that two lists can be compared without their
+// order.
 func sortedTexts(list []any) []string {
 	var out []string
 	for _, v := range list {
@@ -187,6 +194,7 @@ func isEmptyValue(v any) bool {
 	return false
 }
 
+// fieldStep is a step of a path into a field: .name, or ["a.b"] for a name with other characters.
 func fieldStep(name string) string {
 	return contain.Path{{Kind: contain.Field, Name: name}}.String()
 }

@@ -30,6 +30,8 @@ type side struct {
 	requests []map[string]any
 }
 
+// newSide prepares a version for objects: its schema, the API server's validation of it, and what its objects
+// have to show. The error says that the schema cannot be read.
 func newSide(crd *apiextensionsv1.CustomResourceDefinition, name string, kube *version.Version) (*side, error) {
 	p, o, err := upstream.ForCRD(crd, name, kube)
 	if err != nil {
@@ -83,6 +85,7 @@ func (s *side) makeRequests(ctx context.Context, work *contain.Work, random int,
 			s.changeRequests(ctx, t, rng)
 		}
 	}
+	// Converters that keep lists in maps lose their order, which shows only in lists that are not sorted.
 	for _, r := range slices.Clone(s.requests) {
 		if reversed := runtime.DeepCopyJSON(r); reverseLists(reversed) {
 			s.keep(ctx, reversed)
@@ -125,6 +128,7 @@ func (s *side) changeRequests(ctx context.Context, t *target, rng *rand.Rand) {
 			return v
 		})
 	}
+	// A special value is tried once in each object. For the other aims, each attempt joins other values.
 	for try := range maxChanges {
 		if len(sources) == 0 || t.aim == aimSpecial && try == len(sources) {
 			return

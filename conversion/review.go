@@ -50,6 +50,7 @@ func (f Func) Review(_ context.Context, review *apiextensionsv1.ConversionReview
 	return &apiextensionsv1.ConversionReview{TypeMeta: review.TypeMeta, Response: response}, nil
 }
 
+// convertRaw converts an object in JSON. A panic of the function is an error that names the place.
 func (f Func) convertRaw(raw []byte, to string) (converted []byte, err error) {
 	defer func() {
 		if r := recover(); r != nil {
@@ -96,7 +97,7 @@ type Convertible[H any] interface {
 // The objects are examples of their types, and are not changed.
 func Typed[H runtime.Object](scheme runtime.ObjectTyper, hub H, spokes ...Convertible[H]) Converter {
 	return Func(func(obj map[string]any, to string) (map[string]any, error) {
-		in, err := newByVersion(scheme, unstructuredVersion(obj), hub, spokes)
+		in, err := newByVersion(scheme, (&unstructured.Unstructured{Object: obj}).GetAPIVersion(), hub, spokes)
 		if err != nil {
 			return nil, err
 		}
@@ -130,10 +131,6 @@ func Typed[H runtime.Object](scheme runtime.ObjectTyper, hub H, spokes ...Conver
 		result["apiVersion"], result["kind"] = to, obj["kind"]
 		return result, nil
 	})
-}
-
-func unstructuredVersion(obj map[string]any) string {
-	return (&unstructured.Unstructured{Object: obj}).GetAPIVersion()
 }
 
 // newByVersion returns a new object of the type that has the API version.

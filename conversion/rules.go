@@ -1,5 +1,8 @@
 package conversion
 
+// What can be wrong with a conversion, and whom does it hurt? Each rule is one literal. Their order is that of
+// the harm: data that is lost comes before clients that break, and before what only surprises.
+
 import (
 	"slices"
 

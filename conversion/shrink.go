@@ -28,6 +28,7 @@ func (c *checker) shrinkAll(ctx context.Context) {
 // shrink leaves out parts of the object of a sighting.
 func (c *checker) shrink(ctx context.Context, s *sighting) {
 	request, tries := asRequest(s.object), 0
+	// After each part that could go the list of parts begins anew, with the largest.
 	for smaller := true; smaller; {
 		smaller = false
 		for _, part := range partsOf(request, nil) {
@@ -35,7 +36,7 @@ func (c *checker) shrink(ctx context.Context, s *sighting) {
 				return
 			}
 			candidate := runtime.DeepCopyJSON(request)
-			if removePart(candidate, part) && c.stillShows(ctx, s, candidate) {
+			if _, ok := removePart(candidate, part); ok && c.stillShows(ctx, s, candidate) {
 				request, smaller = candidate, true
 				break
 			}
@@ -92,35 +93,31 @@ func partsOf(v any, at []any) (out [][]any) {
 	return append(out, children...)
 }
 
-// removePart removes the part at the path. It reports whether there was one.
-func removePart(obj map[string]any, at []any) bool {
-	var parent, set any = obj, nil
-	replace := func(any) {}
-	for i, step := range at {
-		last := i == len(at)-1
-		switch p := parent.(type) {
-		case map[string]any:
-			key, _ := step.(string)
-			if last {
-				_, ok := p[key]
-				delete(p, key)
-				return ok
-			}
-			set = p[key]
-			replace = func(v any) { p[key] = v }
-		case []any:
-			n, _ := step.(int)
-			if n >= len(p) {
-				return false
-			}
-			if last {
-				replace(slices.Delete(p, n, n+1))
-				return true
-			}
-			set = p[n]
-			replace = func(v any) { p[n] = v }
+// removePart removes the part at the path from a value, and returns what is left. It reports whether there was such a part.
+func removePart(v any, at []any) (left any, removed bool) {
+	switch v := v.(type) {
+	case map[string]any:
+		key, _ := at[0].(string)
+		child, ok := v[key]
+		switch {
+		case !ok:
+			return v, false
+		case len(at) == 1:
+			delete(v, key)
+			return v, true
 		}
-		parent = set
+		v[key], removed = removePart(child, at[1:])
+		return v, removed
+	case []any:
+		n, _ := at[0].(int)
+		switch {
+		case n >= len(v):
+			return v, false
+		case len(at) == 1:
+			return slices.Delete(v, n, n+1), true
+		}
+		v[n], removed = removePart(v[n], at[1:])
+		return v, removed
 	}
-	return false
+	return v, false
 }

@@ -81,6 +81,7 @@ func targetsOf(p *props) []*target {
 		add := func(a aim, what string, condition props) {
 			out = append(out, &target{path: at, aim: a, what: what, condition: condition})
 		}
+		// Converters written in Go tend to drop zero values. So a field is shown by another value, and its zero value is a target too.
 		zero := zeroOf(p)
 		switch {
 		case len(at) == 0:
@@ -205,6 +206,8 @@ func (t *target) isMetBy(request, stored map[string]any) bool {
 	return t.isMetAt(t.path, stored)
 }
 
+// isMetAt reports whether a value that the rest of a path leads to meets the target. If the path goes through
+// a list or a map, one item or entry is enough.
 func (t *target) isMetAt(at contain.Path, v any) bool {
 	if len(at) == 0 {
 		return t.isMetByValue(v)
@@ -226,6 +229,8 @@ func (t *target) isMetAt(at contain.Path, v any) bool {
 	return false
 }
 
+// isMetByValue reports whether a value at the end of the path meets the target: it lacks a field, is a special
+// value, or is valid by the condition, which the API server's own validator judges.
 func (t *target) isMetByValue(v any) bool {
 	if t.missing != "" {
 		fields, ok := v.(map[string]any)

@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"reflect"
+	"regexp"
 	"strings"
 	"time"
 
@@ -26,6 +27,8 @@ type trip struct {
 	took   time.Duration
 }
 
+// add adds what a trip has found about its object. The observation may be completed until the next one is
+// added.
 func (t *trip) add(rule, path, what string) *observation {
 	t.found = append(t.found, observation{rule: rule, from: t.from, to: t.to, path: path, what: what, object: t.object})
 	return &t.found[len(t.found)-1]
@@ -64,6 +67,7 @@ func (c *checker) travel(ctx context.Context, from, to *side, object map[string]
 			return t, err
 		}
 	}
+	// An object that its own version does not accept would be refused in the other one with good reason.
 	if j, err := from.judge.Judge(ctx, object); err == nil && len(j.Strict) == 0 {
 		t.validate(ctx, there)
 	}
@@ -78,6 +82,7 @@ func (c *checker) travel(ctx context.Context, from, to *side, object map[string]
 		rule := map[change]string{lost: ruleLosesValue, reordered: ruleLosesValue, emptied: ruleLosesEmpty, added: ruleAdds}[d.change]
 		t.addDifference(rule, from, d, way)
 	}
+	// Clients of the other version read the object with the defaults of that version, and write these back.
 	filled, _, defaulted, err := to.judge.Read(there)
 	if err != nil || !defaulted {
 		return t, nil //nolint:nilerr // validate has said so
@@ -211,8 +216,10 @@ func (s *side) genericPath(path []string) string {
 			next = p.AdditionalProperties.Schema
 		default:
 			b.WriteString(step)
-			if child, ok := propertyOf(p, name); ok {
-				next = &child
+			if p != nil {
+				if child, ok := p.Properties[name]; ok {
+					next = &child
+				}
 			}
 		}
 		p = next
@@ -220,31 +227,11 @@ func (s *side) genericPath(path []string) string {
 	return b.String()
 }
 
-func propertyOf(p *props, name string) (props, bool) {
-	if p == nil {
-		return props{}, false
-	}
-	child, ok := p.Properties[name]
-	return child, ok
-}
+// indices are those of a path in one text.
+var indices = regexp.MustCompile(`\[[^\]]*\]`)
 
 // genericText is genericPath for a path in one text.
-func genericText(path string) string {
-	var b strings.Builder
-	inside := false
-	for _, r := range path {
-		switch {
-		case r == '[':
-			inside = true
-			b.WriteString("[*]")
-		case r == ']':
-			inside = false
-		case !inside:
-			b.WriteRune(r)
-		}
-	}
-	return b.String()
-}
+func genericText(path string) string { return indices.ReplaceAllString(path, "[*]") }
 
 // askAgain tells whether the answer for an object alone is another one in a batch, or differs from time to time.
 func (c *checker) askAgain(ctx context.Context, t *trip, inBatch map[string]any) error {

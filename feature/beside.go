@@ -1,5 +1,9 @@
 package feature
 
+// May two components have one ConfigMap? Only if each of them knows the keys of the other: its policies refuse a key
+// that they do not know, so one component would make the settings of the other impossible. For example, demo and extra
+// both name demo-system/flags. Extra is refused until the spec.settings of each list the keys of the other.
+
 import (
 	"cmp"
 	"maps"
@@ -48,6 +52,8 @@ type settingKeys struct {
 	plain        map[string]bool
 }
 
+// keysOf returns the keys of a component's settings, with defaults filled in. Features of other components are passed
+// over.
 func keysOf(c *v1alpha1.Component, features []v1alpha1.Feature) settingKeys {
 	k := settingKeys{level: cmp.Or(c.Spec.LevelKey, defaultLevelKey), gates: cmp.Or(c.Spec.GatesKey, defaultGatesKey), plain: map[string]bool{}}
 	for i := range features {

@@ -1,5 +1,8 @@
 package feature
 
+// Which values does a bound gate? Those outside of it. For example, {maximum: 10} gates 11, and leaves 10 and every
+// string free; {values: [fast, safe]} gates each value of any type but these two.
+
 import (
 	"fmt"
 	"reflect"

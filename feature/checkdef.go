@@ -1,5 +1,9 @@
 package feature
 
+// Is a definition valid, by itself and beside the other features of its component? Names, keys, defaults and
+// requirements are checked here, without a schema. For example, a key that another feature has is an error, and so is a
+// circle: A requires B, and B is implied by A.
+
 import (
 	"fmt"
 	"regexp"
@@ -28,6 +32,7 @@ func (d *definer) checkComponent() {
 		d.addError(CodeBadValue, "", "spec.configMap", "name and namespace must be there")
 	}
 	oneOf(d, "", "spec.mode", c.Mode, v1alpha1.Live, v1alpha1.Baked)
+	// A level that does not exist counts as the narrowest, so that the checks below still make sense.
 	if !oneOf(d, "", "spec.defaultLevel", c.DefaultLevel, levels...) {
 		c.DefaultLevel = v1alpha1.LevelStable
 	}
@@ -181,6 +186,8 @@ func (d *definer) settingsKey(gate, where, key string) {
 	}
 }
 
+// compilePattern compiles a pattern of a definition. If ok is false, the pattern is too long or no regular expression
+// (RE2), and the finding is added.
 func (d *definer) compilePattern(gate, where, pattern string) (*regexp.Regexp, bool) {
 	if len(pattern) > maxPattern {
 		d.addError(CodePattern, gate, where, "a pattern may have %d bytes", maxPattern)
@@ -198,15 +205,16 @@ func (d *definer) compilePattern(gate, where, pattern string) (*regexp.Regexp, b
 func (d *definer) checkFeature(f *Feature) {
 	s := &f.Spec
 	gate := s.Gate
-	if !validGate(gate) {
+	if !gateName.MatchString(gate) {
 		d.addError(CodeName, gate, "spec.gate", "%q is no name of a gate: letters and digits, a capital first", clipWord(gate))
 	} else if n := len(s.Component) + 1 + len(gate); n > maxLabel {
 		d.addError(CodeName, gate, "spec.gate", "component and gate have %d characters together with the dot between them; a label has room for %d", n, maxLabel)
-	} else if gate == allAlpha || gate == allBeta {
+	} else if gate == AllAlpha || gate == AllBeta {
 		d.addError(CodeName, gate, "spec.gate", "%s stands for all features of a stage", gate)
 	} else if want := ObjectName(s.Component, gate); f.Name != want {
 		d.addError(CodeName, gate, "metadata.name", "%q: the name has to be %q", clipWord(f.Name), want)
 	}
+	// Both are left out then, because findings go by gate.
 	if slices.ContainsFunc(d.model.features, func(o *Feature) bool { return o.Spec.Gate == gate }) {
 		d.addError(CodeDuplicate, gate, "spec.gate", "there are two features with this gate; a gate is not used again, even if its feature was removed")
 	}
@@ -290,6 +298,7 @@ func (d *definer) findCycles(byGate map[string]*Feature) {
 		for _, next := range slices.Concat(byGate[gate].Spec.Requires, byGate[gate].Spec.ImpliedBy) {
 			switch {
 			case byGate[next] == nil:
+			// The trail has come back to a gate that is on it.
 			case state[next] == open:
 				circle := append(slices.Clone(trail[slices.Index(trail, next):]), next)
 				words := circle[:1:1]
@@ -301,6 +310,7 @@ func (d *definer) findCycles(byGate map[string]*Feature) {
 					words = append(words, how, to)
 				}
 				text := strings.Join(words, " ")
+				// Each gate of the circle has the error, since none of them can be decided.
 				for i, g := range circle[:len(circle)-1] {
 					where := "spec.requires"
 					if !slices.Contains(byGate[g].Spec.Requires, circle[i+1]) {
@@ -346,6 +356,7 @@ func mayOverlap(a, b *Target) bool {
 	return true
 }
 
+// patternText is the source of a pattern, empty for nil. Compiled patterns cannot be compared.
 func patternText(re *regexp.Regexp) string {
 	if re == nil {
 		return ""

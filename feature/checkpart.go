@@ -1,5 +1,9 @@
 package feature
 
+// Can a part of an API be gated? First the part is read by itself, then it is checked against the schema of each
+// version that has it. For example, a required field cannot be gated as a whole, since nobody could write an object
+// while the feature is closed. One of its values can, if another value is left.
+
 import (
 	"fmt"
 	"math"
@@ -32,6 +36,7 @@ func (d *definer) checkPart(f *Feature, i int, where string) (t Target, ok bool)
 		d.addError(CodePath, gate, where+".field", "%s", err)
 		return t, false
 	}
+	// Controllers have to be able to write these, whatever is off.
 	if slices.Contains([]string{"apiVersion", "kind", "metadata", "status"}, path[0].Name) {
 		d.addError(CodePath, gate, where+".field", "%s cannot be gated: writes of metadata and status never fail because of a gate", path[0].Name)
 		return t, false
@@ -68,6 +73,7 @@ func (d *definer) checkPart(f *Feature, i int, where string) (t Target, ok bool)
 	return t, ok
 }
 
+// checkWholeVersion checks a part that is a whole version: it names its versions, and nothing within them.
 func (d *definer) checkWholeVersion(f *Feature, p *v1alpha1.Part, where string) {
 	gate := f.Spec.Gate
 	if p.Field != "" || p.Values != nil || p.Pattern != "" || p.Match != nil || p.Beyond != nil || p.MaxItems != 0 {
@@ -81,6 +87,8 @@ func (d *definer) checkWholeVersion(f *Feature, p *v1alpha1.Part, where string) 
 	}
 }
 
+// readValues returns a copy of gated values. Too many, none or one that stands there twice are errors, and are returned
+// all the same.
 func (d *definer) readValues(gate, where string, values []string) []string {
 	if len(values) == 0 || len(values) > maxValues {
 		d.addError(CodeTooMany, gate, where, "there are %d values; between 1 and %d are allowed", len(values), maxValues)
@@ -93,6 +101,8 @@ func (d *definer) readValues(gate, where string, values []string) []string {
 	return slices.Clone(values)
 }
 
+// readMatch reads the conditions of a part. A condition whose path cannot be read is left out, with an error. Paths of
+// conditions go through fields only, so that a condition has one value or none.
 func (d *definer) readMatch(gate, where string, match []v1alpha1.Match) []Condition {
 	if len(match) == 0 || len(match) > maxValues {
 		d.addError(CodeTooMany, gate, where, "there are %d conditions; between 1 and %d are allowed", len(match), maxValues)
@@ -132,6 +142,7 @@ func resolvePath(root *schema.Node, p Path) (Path, *schema.Node, string) {
 	n := root
 	for i := range out {
 		s := &out[i]
+		// Below what the schema does not describe, each step is taken as it is.
 		if n == nil {
 			continue
 		}
@@ -141,6 +152,7 @@ func resolvePath(root *schema.Node, p Path) (Path, *schema.Node, string) {
 			case next != nil:
 			case n.Additional != nil:
 				next = n.Additional
+			// Fields of any name may stand here, and nothing is known about them.
 			case n.PreserveUnknown || n.Embedded || n.AdditionalBool != nil && *n.AdditionalBool:
 			default:
 				names := make([]string, len(n.Properties))
@@ -177,6 +189,8 @@ func resolvePath(root *schema.Node, p Path) (Path, *schema.Node, string) {
 	return out, n, ""
 }
 
+// atLeastOne returns a bound of the schema for products of bounds: 0 for none, and 1 for a list that has to be
+// empty.
 func atLeastOne(n *int64) int64 {
 	if n == nil {
 		return 0
@@ -235,6 +249,8 @@ func (d *definer) checkValues(gate, where string, t *Target) {
 	}
 }
 
+// checkScalars checks that the values, or strings with a pattern, can stand in a field with a schema n. Otherwise
+// nothing would ever be gated, which is more likely a slip than meant. Without a schema everything is accepted.
 func (d *definer) checkScalars(gate, where string, n *schema.Node, values []string, pattern bool) {
 	if n == nil || n.PreserveUnknown && n.Type == "" {
 		return
@@ -343,6 +359,7 @@ func (d *definer) checkUnknown(f *Feature, t *Target, where string) {
 	}
 }
 
+// noIdentityReason says why items of a list on the way to a target cannot be told apart.
 func noIdentityReason(t *Target) string {
 	if t.Schema == nil {
 		return "no schema is known"

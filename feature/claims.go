@@ -1,5 +1,10 @@
 package feature
 
+// Which features gate the same value, and do they treat it alike? Paths of equal length meet if each step does: [*]
+// meets every name. For example, spec.env[*] of one feature meets spec.env.PATH of another. If one says Drop and the
+// other Reject, the API server would do what neither expects, so that is an error. Between components it is a warning,
+// since neither can see the other's settings.
+
 import (
 	"fmt"
 	"slices"
@@ -21,6 +26,19 @@ type claims struct {
 	each   *claims
 }
 
+// claimsByResource are the targets of all resources.
+type claimsByResource map[groupResource]*claims
+
+// of returns the targets of the resource of a target. What is added to them stays.
+func (by claimsByResource) of(t *Target) *claims {
+	key := groupResource{t.Group, t.Resource}
+	if by[key] == nil {
+		by[key] = &claims{}
+	}
+	return by[key]
+}
+
+// addClaim adds a target at the end of its path.
 func (n *claims) addClaim(path Path, c claim) {
 	for _, s := range path {
 		var next *claims
@@ -85,18 +103,14 @@ func mayGateSame(a, b *Target) bool {
 
 // findContradictions finds features that gate the same part and treat it differently.
 func (d *definer) findContradictions() {
-	by := map[groupResource]*claims{}
+	by := claimsByResource{}
 	for _, f := range d.model.features {
 		for i := range f.Targets {
 			t := &f.Targets[i]
-			key := groupResource{t.Group, t.Resource}
-			if by[key] == nil {
-				by[key] = &claims{}
-			}
-			if !by[key].visitMeeting(t, t.Path, func(o claim) bool { return d.checkPair(o, claim{f, t}) }) {
+			if !by.of(t).visitMeeting(t, t.Path, func(o claim) bool { return d.checkPair(o, claim{f, t}) }) {
 				return
 			}
-			by[key].addClaim(t.Path, claim{f, t})
+			by.of(t).addClaim(t.Path, claim{f, t})
 		}
 	}
 }
@@ -165,19 +179,16 @@ func (m *Model) SharedWith(components []v1alpha1.Component, features []v1alpha1.
 	return out.sortedList()
 }
 
+// sharedWith adds a warning for each feature of another component that gates what a feature of the model gates: one for
+// each pair of a part and a feature, at the part.
 func (m *Model) sharedWith(o *Model, out *findings) {
-	by := map[groupResource]*claims{}
+	by := claimsByResource{}
 	for _, f := range o.features {
 		if f.Stage == v1alpha1.Removed {
 			continue
 		}
 		for i := range f.Targets {
-			t := &f.Targets[i]
-			key := groupResource{t.Group, t.Resource}
-			if by[key] == nil {
-				by[key] = &claims{}
-			}
-			by[key].addClaim(t.Path, claim{f, t})
+			by.of(&f.Targets[i]).addClaim(f.Targets[i].Path, claim{f, &f.Targets[i]})
 		}
 	}
 	for _, f := range m.features {
@@ -186,12 +197,9 @@ func (m *Model) sharedWith(o *Model, out *findings) {
 		}
 		for i := range f.Targets {
 			t := &f.Targets[i]
-			n := by[groupResource{t.Group, t.Resource}]
-			if n == nil {
-				continue
-			}
+			// One warning for each feature, which may gate the same in several parts and versions.
 			told := map[*Feature]bool{}
-			if !n.visitMeeting(t, t.Path, func(c claim) bool {
+			if !by.of(t).visitMeeting(t, t.Path, func(c claim) bool {
 				if !told[c.f] {
 					told[c.f] = true
 					out.addWarning(CodeShared, f.Spec.Gate, fmt.Sprintf("spec.parts[%d]", t.Part), "%s of component %q gates this too%s: each of them can close it",

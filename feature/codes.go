@@ -1,5 +1,8 @@
 package feature
 
+// What is wrong, for programs? Each finding has a code beside its text. Codes are API: tests, the webhook and the
+// commands tell findings apart by them, and none is used again for anything else.
+
 import (
 	"sluice.dev/internal/brief"
 )

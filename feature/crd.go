@@ -1,5 +1,8 @@
 package feature
 
+// What does a CRD say about its resource? The versions that it serves, their schemas, where the objects are stored, and
+// what a write of the subresource scale changes. Versions that are not served have no writes to judge.
+
 import (
 	"fmt"
 	"strings"

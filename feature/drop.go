@@ -1,5 +1,9 @@
 package feature
 
+// What is left of an object whose closed parts are dropped? For example, {timeout: 1h, name: a} becomes {name: a}. If
+// the stored object has another timeout at that place, that one comes back: a write must not remove what it may not
+// change. With resetTo the value becomes the one that the definition names.
+
 import (
 	"maps"
 	"slices"
@@ -21,6 +25,7 @@ func (w *walker) dropUses(n *node, v any) (any, change) {
 	}
 	var refuses *gate
 	var reset any
+	// Each closed gate is recorded. What becomes of the value is the same for all of them: [definer.findContradictions] sees to that.
 	for _, g := range n.gates {
 		if g.target.countsAsUse(v) && !w.allowsUse(g, v) {
 			w.recordUse(g, v)
@@ -50,6 +55,8 @@ func (w *walker) dropUses(n *node, v any) (any, change) {
 	return v, kept
 }
 
+// dropFields drops within the fields of an object or the entries of a map. The result is v itself if nothing in it has
+// changed.
 func (w *walker) dropFields(n *node, v map[string]any) (map[string]any, change) {
 	out, done := v, kept
 	for c, next := range n.childrenOf(v) {
@@ -69,6 +76,8 @@ func (w *walker) dropFields(n *node, v map[string]any) (map[string]any, change) 
 	return out, done
 }
 
+// dropItems drops within the items of a list, whose indices move up behind a removed one. The places of violations keep
+// the indices that the client sent.
 func (w *walker) dropItems(n *node, v []any) ([]any, change) {
 	out, done := v, kept
 	gone := 0

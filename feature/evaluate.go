@@ -1,9 +1,12 @@
 package feature
 
+// May a request be written as it is? The evaluator first drops, as a mutating webhook does, and then judges the rest.
+// For example, an update that adds spec.timeout while TaskTimeout is closed is refused, and an update of an object that
+// had spec.timeout passes.
+
 import (
 	"maps"
 	"slices"
-	"strings"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
@@ -161,10 +164,15 @@ type child struct {
 func (n *node) childrenOf(v any) func(yield func(child, *node) bool) {
 	return func(yield func(child, *node) bool) {
 		switch v := v.(type) {
+		// Named fields come before entries of any name, which is the order of violations.
 		case map[string]any:
-			var room [16]edge
-			for _, e := range n.presentEdges(v, room[:0]) {
-				if !yield(child{place{name: e.name}, v[e.name]}, e.to) {
+			var names []string
+			for name := range n.presentFields(v) {
+				names = append(names, name)
+			}
+			slices.Sort(names)
+			for _, name := range names {
+				if !yield(child{place{name: name}, v[name]}, n.fields[name]) {
 					return
 				}
 			}
@@ -185,25 +193,6 @@ func (n *node) childrenOf(v any) func(yield func(child, *node) bool) {
 			}
 		}
 	}
-}
-
-// presentEdges returns the edges to fields that an object has, in order, in room if there is enough of it.
-func (n *node) presentEdges(v map[string]any, room []edge) []edge {
-	if len(v) < len(n.edges) {
-		for name := range v {
-			if to := n.index[name]; to != nil {
-				room = append(room, edge{name, to})
-			}
-		}
-		slices.SortFunc(room, func(a, b edge) int { return strings.Compare(a.name, b.name) })
-		return room
-	}
-	for i := range n.edges {
-		if _, ok := v[n.edges[i].name]; ok {
-			room = append(room, n.edges[i])
-		}
-	}
-	return room
 }
 
 // allowsUse reports whether a use is allowed: to those who opted in, or because the stored object has it.

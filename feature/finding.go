@@ -1,5 +1,8 @@
 package feature
 
+// How are mistakes in definitions and settings reported? All at once, sorted, each with the place and the remedy.
+// Hostile input can cause any number of them, so beyond some number they are only counted.
+
 import (
 	"cmp"
 	"fmt"
@@ -65,13 +68,8 @@ const CodeMore Code = "more-findings"
 
 // Err returns the findings of severity Error as an [*InvalidError], or nil if there is none.
 func (fs Findings) Err() error {
-	var bad Findings
-	for _, f := range fs {
-		if f.Severity == Error {
-			bad = append(bad, f)
-		}
-	}
-	if bad == nil {
+	bad := slices.DeleteFunc(slices.Clone(fs), func(f Finding) bool { return f.Severity != Error })
+	if len(bad) == 0 {
 		return nil
 	}
 	return &InvalidError{Findings: bad}
@@ -79,13 +77,7 @@ func (fs Findings) Err() error {
 
 // Of returns the findings about one gate.
 func (fs Findings) Of(gate string) Findings {
-	var out Findings
-	for _, f := range fs {
-		if f.Gate == gate {
-			out = append(out, f)
-		}
-	}
-	return out
+	return slices.DeleteFunc(slices.Clone(fs), func(f Finding) bool { return f.Gate != gate })
 }
 
 // InvalidError says that a definition or settings are wrong.
@@ -110,6 +102,8 @@ type findings struct {
 	worst Severity // of the findings that are only counted
 }
 
+// addFinding adds a finding, or counts it if there are [maxFindings] already. It does not format the text of one that
+// is only counted.
 func (c *findings) addFinding(s Severity, code Code, gate, where, format string, args ...any) {
 	if c.isFull() {
 		c.more++
@@ -137,6 +131,8 @@ func (c *findings) hasError(gate string) bool {
 	return slices.ContainsFunc(c.list, func(f Finding) bool { return f.Severity == Error && f.Gate == gate })
 }
 
+// sortedList returns the findings in order, each once, with one behind them that counts the rest. It sorts the list of
+// c itself.
 func (c *findings) sortedList() Findings {
 	slices.SortStableFunc(c.list, func(a, b Finding) int {
 		return cmp.Or(strings.Compare(a.Gate, b.Gate), strings.Compare(a.Where, b.Where),

@@ -1,5 +1,9 @@
 package feature
 
+// What would open a closed feature? A refusal is only of use with the answer: the setting, the settings of features
+// that it requires, and the ways to opt in. For example: set tasks-timeout: "true", or enable-api-fields: alpha, in
+// ConfigMap tekton-pipelines/feature-flags.
+
 import (
 	"fmt"
 	"slices"
@@ -107,6 +111,7 @@ func settingsText(features []*Feature, inForce *Settings) string {
 			listed = append(listed, f.Spec.Gate)
 		}
 	}
+	// Without a ConfigMap, gates are set by flags and the like.
 	if ref == nil {
 		return fmt.Sprintf("set feature gate%s %s", map[bool]string{true: "s"}[len(gates) > 1], strings.Join(gates, ",")) + howToOptIn(features)
 	}
@@ -121,6 +126,7 @@ func settingsText(features []*Feature, inForce *Settings) string {
 		}
 		ways = append(ways, text)
 	}
+	// Behind several ways a comma stands before the ConfigMap too.
 	if len(ways) > 1 {
 		ways = append(ways, "")
 	}
@@ -181,6 +187,7 @@ func (r *resolver) fixFor(s *State, absent []string) string {
 	}
 	var toSet []*Feature
 	var parts []string
+	// What is on by its own setting, or by a feature that implies it, takes no setting. What waits for a process waits for that.
 	for _, o := range append(slices.Clip(needs), f) {
 		state := r.states.byGate[o.Spec.Gate]
 		isImplied := slices.ContainsFunc(o.Spec.ImpliedBy, func(gate string) bool {

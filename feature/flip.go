@@ -1,5 +1,9 @@
 package feature
 
+// When does a feature turn on by itself? The history of its stages has the answer, for the past and for what is
+// planned. For example, {stage: Alpha, release: v1.0.0} and {stage: Beta, release: v1.2.0, default: true} flip in
+// v1.2.0.
+
 import (
 	"sluice.dev/api/v1alpha1"
 )

@@ -1,5 +1,8 @@
 package feature
 
+// Which features does an object use, whether they are open or not? Commands that count uses in a cluster ask this, and
+// processes that watch which features a request depends on.
+
 // Inspector finds the features that objects use, open or not.
 type Inspector struct {
 	evaluator *Evaluator
@@ -68,6 +71,7 @@ type inspection struct {
 	trail     []place
 }
 
+// noteUse counts a use at the present place. The path is that of the first use of the feature.
 func (s *inspection) noteUse(g *gate) {
 	f := g.state.Feature
 	i, ok := s.byFeature[f]

@@ -1,5 +1,9 @@
 package feature
 
+// What is in force if several places have settings? A process has flags, an environment, a file and a ConfigMap. For
+// each gate the first place counts that mentions it, and the table of precedence decides between a gate and a level.
+// For example, a flag A=true wins over a: "false" in the ConfigMap, and leaves b: "true" there in force.
+
 import (
 	"cmp"
 	"maps"

@@ -1,5 +1,9 @@
 package feature
 
+// Which definitions are valid, and need a change all the same? Those of features that stay at a stage for too long,
+// have a default without effect, or were removed while the schema still has their field. For example, an alpha feature
+// of four minor releases ago is to be promoted or removed.
+
 import (
 	"fmt"
 	"slices"
@@ -147,6 +151,7 @@ func stageName(f *Feature) string {
 	return string(f.Stage)
 }
 
+// dayOf returns the day of a stage; ok is false if it has none.
 func dayOf(s *v1alpha1.FeatureStage) (time.Time, bool) {
 	t, err := time.Parse(time.DateOnly, s.Date)
 	return t, err == nil

@@ -1,5 +1,9 @@
 package feature
 
+// Can an object be valid without a part? If a feature is closed, objects lose the part, or are refused with it, and
+// then the demands of the schema elsewhere must still hold. For example, with the rule has(self.a) || has(self.b) the
+// field a cannot be dropped.
+
 import (
 	"slices"
 
@@ -35,6 +39,7 @@ func (d *definer) checkLoss(f *Feature, t *Target, root *schema.Node, where stri
 			return
 		}
 		rest := t.Path[i:]
+		// A rule may read the part from any object around it.
 		for _, r := range n.Rules {
 			if d.options.RuleWithout == nil {
 				break
@@ -101,6 +106,7 @@ func junctorsWithout(n *schema.Node, name string, depth int) Fate {
 		for i, b := range list {
 			fates[i] = branch(b)
 		}
+		// If each branch needs the field, none can hold without it. If only some do, it depends on the object.
 		switch least, most := slices.Min(fates), slices.Max(fates); {
 		case least == Violated:
 			out = Violated

@@ -1,5 +1,8 @@
 package feature
 
+// What does a client read when a use is refused or dropped? The place, the stage, the feature and the remedy, in one
+// line for each use. The API server cuts long messages, so the last line counts the uses that have no room.
+
 import (
 	"fmt"
 	"strconv"

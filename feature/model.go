@@ -1,5 +1,9 @@
 package feature
 
+// What do the objects Component and Feature mean at one release? The model has the stage that each feature has reached,
+// and a target for each version that has a gated part, with the schema there. Features with errors are left out, so
+// that one mistake does not stop the others.
+
 import (
 	"fmt"
 	"maps"
@@ -178,9 +182,9 @@ func (f *Feature) GateOfStage() string {
 	switch {
 	case f.FollowsLevel && f.model.component.Convention == v1alpha1.ConventionTekton:
 	case f.Stage == v1alpha1.Alpha:
-		return allAlpha
+		return AllAlpha
 	case f.Stage == v1alpha1.Beta:
-		return allBeta
+		return AllBeta
 	}
 	return ""
 }
@@ -271,6 +275,8 @@ func (d *definer) leaveOut() {
 	}
 }
 
+// defineComponent fills in the defaults of the component and checks it. The convention is checked first, because it is
+// about fields that the author has set.
 func (d *definer) defineComponent() {
 	c := &d.model.component
 	d.checkConvention()
@@ -432,6 +438,8 @@ func (d *definer) partVersions(gate, where string, p *v1alpha1.Part) []Version {
 	return nil
 }
 
+// servedVersions returns those of a resource's versions that a part names, in the order of the part; all if it names
+// none. A name that the resource does not serve is an error.
 func (d *definer) servedVersions(gate, where string, p *v1alpha1.Part, all []Version) []Version {
 	if len(p.Versions) == 0 {
 		return all

@@ -1,6 +1,11 @@
 package feature
 
+// How do the names of one feature follow from its gate? TasksTimeout has the key tasks-timeout, the object
+// demo.tasks-timeout and the label feature.sluice.dev/demo.TasksTimeout. Policies, processes and commands must find the
+// same names without asking each other.
+
 import (
+	"regexp"
 	"slices"
 	"strings"
 
@@ -68,22 +73,8 @@ func OptedIn(labels map[string]string, component, gate string) bool {
 	return slices.ContainsFunc(OptInLabels(component, gate), func(l string) bool { return labels[l] == OptInValue })
 }
 
-// validGate reports whether a name is valid for a gate: ASCII letters and digits, a capital first.
-func validGate(s string) bool {
-	if s == "" || !isUpper(s[0]) {
-		return false
-	}
-	for i := range len(s) {
-		if !isAlnum(s[i]) {
-			return false
-		}
-	}
-	return true
-}
-
-func isAlnum(c byte) bool {
-	return c >= 'a' && c <= 'z' || isUpper(c) || isDigit(c)
-}
+// gateName is the form of the names of gates, which are Go identifiers too.
+var gateName = regexp.MustCompile(`\A[A-Z][A-Za-z0-9]*\z`)
 
 // clipWord shortens a user's text for messages.
 func clipWord(s string) string { return brief.Clip(s, maxWord) }

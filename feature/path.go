@@ -1,5 +1,8 @@
 package feature
 
+// How is a place in objects named? spec.tasks[*].timeout leads to the timeout of every task. The schema tells later
+// whether [*] goes into a list or a map, and by what an item is known.
+
 import (
 	"fmt"
 	"strconv"
@@ -54,6 +57,7 @@ func ParsePath(s string) (Path, error) {
 	if rest == "" {
 		return fail("a name is missing")
 	}
+	// wantName is set at the beginning and behind a dot, where the text must not end.
 	for wantName := true; rest != "" || wantName; {
 		if len(p) == maxSteps {
 			return fail(fmt.Sprintf("a path may have %d steps", maxSteps))
@@ -80,10 +84,7 @@ func ParsePath(s string) (Path, error) {
 			}
 			p, rest = append(p, Step{Name: name}), rest[len(quoted)+2:]
 		case wantName:
-			n := 0
-			for n < len(rest) && isNameByte(rest[n]) {
-				n++
-			}
+			n := len(rest) - len(strings.TrimLeft(rest, nameBytes))
 			if n == 0 {
 				return fail("a name is missing")
 			}
@@ -99,7 +100,8 @@ func ParsePath(s string) (Path, error) {
 	return p, nil
 }
 
-func isNameByte(c byte) bool { return isAlnum(c) || c == '-' || c == '_' }
+// nameBytes are the characters of names that are written without quotes.
+const nameBytes = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_"
 
 // String writes the path so that [ParsePath] reads it.
 func (p Path) String() string {
@@ -122,12 +124,10 @@ func (p Path) placeText() string {
 	return p.String()
 }
 
+// appendName appends a field or key to the text of a path: behind a dot, or in brackets and quotes if it has other
+// characters than letters, digits, - and _.
 func appendName(b []byte, name string) []byte {
-	plain := name != ""
-	for i := range len(name) {
-		plain = plain && isNameByte(name[i])
-	}
-	if !plain {
+	if name == "" || strings.Trim(name, nameBytes) != "" {
 		return append(strconv.AppendQuoteToASCII(append(b, '['), name), ']')
 	}
 	if len(b) > 0 {

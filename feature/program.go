@@ -1,9 +1,12 @@
 package feature
 
+// How are closed parts found in an object without a look at each feature? The paths of all closed targets of a version
+// become one tree, and an object is walked along it once. For example, 200 gated fields of spec cost one lookup for
+// each field that spec has.
+
 import (
-	"maps"
+	"iter"
 	"slices"
-	"strings"
 
 	"sluice.dev/api/v1alpha1"
 )
@@ -30,28 +33,20 @@ type program struct {
 	drops       bool
 	checks      bool
 	version     []*gate // those that gate the whole version
-	count       int     // of gates, to number them
 }
 
 // node is a place in objects: a trie of the paths of all closed parts.
 type node struct {
-	gates []*gate // for which a value here may be a use
-	edges []edge  // to fields and keys, sorted by name
-	index map[string]*node
-	each  *node // to items and entries
-	step  Step  // that leads to each
-}
-
-type edge struct {
-	name string
-	to   *node
+	gates  []*gate          // for which a value here may be a use
+	fields map[string]*node // to fields and keys
+	each   *node            // to items and entries
+	step   Step             // that leads to each
 }
 
 // gate is a target of a closed feature.
 type gate struct {
 	state  *State
 	target *Target
-	id     int
 }
 
 // Compile returns an evaluator of the closed features.
@@ -107,28 +102,26 @@ func (e *Evaluator) programFor(group, version, resource string) *program {
 	return e.programs[key]
 }
 
+// newProgram makes the program of gates. With tells, dropped parts are only reported, and so belong to the tree
+// that is checked.
 func newProgram(gates []*gate, tells bool) *program {
 	p := &program{}
-	for _, shared := range gates {
-		g := *shared
-		g.id = p.count
-		p.count++
+	for _, g := range gates {
 		switch {
 		case g.target.WholeVersion:
-			p.version = append(p.version, &g)
+			p.version = append(p.version, g)
 		case g.state.Feature.Spec.WhenDisabled == v1alpha1.Drop && !tells:
-			p.drop.addGate(g.target.Path, &g)
+			p.drop.addGate(g.target.Path, g)
 			p.drops = true
 		default:
-			p.check.addGate(g.target.Path, &g)
+			p.check.addGate(g.target.Path, g)
 			p.checks = true
 		}
 	}
-	p.drop.sortEdges()
-	p.check.sortEdges()
 	return p
 }
 
+// addGate adds a gate at the end of a path.
 func (n *node) addGate(path Path, g *gate) {
 	for _, s := range path {
 		if s.Kind != Field {
@@ -138,34 +131,41 @@ func (n *node) addGate(path Path, g *gate) {
 			n = n.each
 			continue
 		}
-		if n.index == nil {
-			n.index = map[string]*node{}
+		if n.fields == nil {
+			n.fields = map[string]*node{}
 		}
-		next := n.index[s.Name]
+		next := n.fields[s.Name]
 		if next == nil {
 			next = &node{}
-			n.index[s.Name] = next
+			n.fields[s.Name] = next
 		}
 		n = next
 	}
 	n.gates = append(n.gates, g)
 }
 
-// sortEdges sorts the edges, deeply.
-func (n *node) sortEdges() {
-	for _, name := range slices.SortedFunc(maps.Keys(n.index), strings.Compare) {
-		to := n.index[name]
-		to.sortEdges()
-		n.edges = append(n.edges, edge{name, to})
-	}
-	if n.each != nil {
-		n.each.sortEdges()
-	}
-}
-
 // ofItems and ofEntries report what each stands for; without a schema, both are true.
 func (n *node) ofItems() bool   { return n.each != nil && n.step.Kind != Entries }
 func (n *node) ofEntries() bool { return n.each != nil && n.step.Kind != Items }
+
+// presentFields visits the fields that an object has and the node has a way to, in no order. It goes through the shorter of both.
+func (n *node) presentFields(v map[string]any) iter.Seq2[string, *node] {
+	return func(yield func(string, *node) bool) {
+		if len(v) < len(n.fields) {
+			for name := range v {
+				if to := n.fields[name]; to != nil && !yield(name, to) {
+					return
+				}
+			}
+			return
+		}
+		for name, to := range n.fields {
+			if _, ok := v[name]; ok && !yield(name, to) {
+				return
+			}
+		}
+	}
+}
 
 // hasUse reports whether there is a use of any gate in v. It allocates nothing.
 func (n *node) hasUse(v any) bool {
@@ -179,17 +179,9 @@ func (n *node) hasUse(v any) bool {
 	}
 	switch v := v.(type) {
 	case map[string]any:
-		if len(v) < len(n.edges) {
-			for name, x := range v {
-				if to := n.index[name]; to != nil && to.hasUse(x) {
-					return true
-				}
-			}
-		} else {
-			for i := range n.edges {
-				if x, ok := v[n.edges[i].name]; ok && n.edges[i].to.hasUse(x) {
-					return true
-				}
+		for name, to := range n.presentFields(v) {
+			if to.hasUse(v[name]) {
+				return true
 			}
 		}
 		if n.ofEntries() {

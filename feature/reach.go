@@ -1,5 +1,8 @@
 package feature
 
+// In which versions can clients write the same data? Without a conversion webhook the versions of a CRD differ in their
+// name only, so a field that is gated in v1 could be set through v1beta1. Such versions get the same targets.
+
 import (
 	"reflect"
 	"slices"

@@ -1,5 +1,8 @@
 package feature
 
+// What does a dropped value become if the part names a value to reset it to? For example, mode: turbo becomes mode:
+// safe. The value must suit the schema, and must not be gated itself, or it would be dropped again.
+
 import (
 	"fmt"
 	"slices"
@@ -36,6 +39,7 @@ func (d *definer) readReset(f *Feature, t *Target, where string) {
 			return
 		}
 	}
+	// Without a schema the text tells the type, as it does in YAML: 1 is a number.
 	v := parseScalar(text)
 	_, isText := v.(string)
 	_, isBool := v.(bool)

@@ -1,5 +1,9 @@
 package feature
 
+// Is a feature open, and why? One table of precedence decides: stage and maxLevel, what it requires, what implies it,
+// its key, the level, AllAlpha and AllBeta, its default, and at last the processes that it needs. The policies write
+// the same table in CEL (feature/policy/gates.go), and a differential test compares both.
+
 import (
 	"fmt"
 	"slices"
@@ -133,6 +137,8 @@ type question struct {
 	known   map[*State]bool
 }
 
+// isOpenFor reports whether a feature is open for the user. It asks optedIn only if the settings leave the feature
+// closed.
 func (q *question) isOpenFor(s *State) bool {
 	switch {
 	case s == nil:
@@ -153,6 +159,8 @@ func (q *question) isOpenFor(s *State) bool {
 	return open
 }
 
+// byOptIn reports whether opting in opens a feature that is closed. The features that it requires must be open for the
+// same user, and a process that lacks the feature keeps it closed for all.
 func (q *question) byOptIn(s *State) bool {
 	f := s.Feature
 	if f.Locked || f.isCapped() || !s.processes {
@@ -317,6 +325,7 @@ func (r *resolver) ownVerdict(f *Feature) verdict {
 	say := func(open bool, why Why, format string, args ...any) verdict {
 		return verdict{open, why, fmt.Sprintf(format, args...)}
 	}
+	// The order of the cases is the table of precedence.
 	switch {
 	case f.Entry < 0:
 		return say(false, WhyUnborn, "it comes with %s", Since(&f.Spec.Stages[0]))

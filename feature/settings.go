@@ -1,5 +1,9 @@
 package feature
 
+// What do the data of a ConfigMap say about features? For example, enable-api-fields: alpha is a level, feature-gates:
+// "A=true,B=false" lists gates, and tasks-timeout: "true" is the key of one. A slip in one key is reported with the
+// nearest name, and leaves the others as they are.
+
 import (
 	"cmp"
 	"fmt"
@@ -13,9 +17,10 @@ import (
 	"sluice.dev/api/v1alpha1"
 )
 
+// Names of settings that stand for all features of a stage (k8s.io/component-base/featuregate has the same).
 const (
-	allAlpha = "AllAlpha"
-	allBeta  = "AllBeta"
+	AllAlpha = "AllAlpha"
+	AllBeta  = "AllBeta"
 )
 
 // Settings are the parsed settings of a component. The zero value sets nothing: everything has its default.
@@ -68,43 +73,32 @@ func parseLevel(s string) (v1alpha1.Level, bool) {
 	return l, slices.Contains(levels, l)
 }
 
-// Booleans are the spellings of true and of false in settings, which are those of strconv.ParseBool.
-var (
-	trueWords  = []string{"true", "True", "TRUE", "t", "T", "1"}
-	falseWords = []string{"false", "False", "FALSE", "f", "F", "0"}
-	// allowedWords are the values for a feature that is off, except for users who opt in. They are Knative's, with the two others.
-	allowedWords  = []string{"allowed", "Allowed"}
-	enabledWords  = []string{"enabled", "Enabled"}
-	disabledWords = []string{"disabled", "Disabled"}
-)
+// SettingWords returns the spellings of on, or of off, in settings of gates: those of strconv.ParseBool, and in a component with optIn
+// those of Knative as well.
+func (m *Model) SettingWords(on bool) []string {
+	words, more := []string{"false", "False", "FALSE", "f", "F", "0"}, []string{"disabled", "Disabled"}
+	if on {
+		words, more = []string{"true", "True", "TRUE", "t", "T", "1"}, []string{"enabled", "Enabled"}
+	}
+	if m.component.OptIn == nil {
+		return words
+	}
+	return append(words, more...)
+}
+
+// AllowedWords are the values of a gate that is off, except for users who opt in. They count in a component with optIn.
+func AllowedWords() []string { return []string{"allowed", "Allowed"} }
 
 // maxGatesText bounds the characters in the list of gates, so that policies can search it. A longer list counts as not set, in
 // policies too.
 const maxGatesText = 65536
 
-// parseBool reads a boolean. Spaces around it do not count.
-func parseBool(s string) (value, ok bool) {
-	s = strings.TrimSpace(s)
-	if slices.Contains(trueWords, s) {
-		return true, true
-	}
-	return false, slices.Contains(falseWords, s)
-}
-
-// parseState reads the setting of a gate: a boolean, or in a component with optIn a state of Knative.
+// parseState reads the setting of a gate: a boolean, or in a component with optIn a state of Knative. Spaces around it do not count.
 func (m *Model) parseState(s string) (value, allowed, ok bool) {
-	if m.component.OptIn != nil {
-		switch word := strings.TrimSpace(s); {
-		case slices.Contains(allowedWords, word):
-			return false, true, true
-		case slices.Contains(enabledWords, word):
-			return true, false, true
-		case slices.Contains(disabledWords, word):
-			return false, false, true
-		}
-	}
-	value, ok = parseBool(s)
-	return value, false, ok
+	word := strings.TrimSpace(s)
+	value = slices.Contains(m.SettingWords(true), word)
+	allowed = m.component.OptIn != nil && slices.Contains(AllowedWords(), word)
+	return value, allowed, value || allowed || slices.Contains(m.SettingWords(false), word)
 }
 
 // binaryPrefix begins the keys of binaryData in [SettingsOf]. No key of a ConfigMap has a slash.
@@ -145,6 +139,8 @@ func (m *Model) ParseSettings(data map[string]string) (*Settings, Findings) {
 	return p.settings, p.sortedList()
 }
 
+// parseData parses the keys in order, so that equal data give equal findings. It does not check what features
+// require.
 func (m *Model) parseData(data map[string]string) *settingsParser {
 	p := &settingsParser{model: m, settings: &Settings{gates: map[string]says{}}, mentions: map[string]string{}}
 	for _, key := range slices.Sorted(maps.Keys(data)) {
@@ -160,6 +156,8 @@ type settingsParser struct {
 	mentions map[string]string // the key in which a gate was mentioned first
 }
 
+// parseKey reads one key. Keys with an underscore in front belong to nobody, as in ConfigMaps of Knative and Tekton
+// (_example), and so do those of features that were left out because of errors.
 func (p *settingsParser) parseKey(key, value string) {
 	m := p.model
 	c := &m.component
@@ -231,12 +229,13 @@ func (s *plainSetting) problemWith(value string) string {
 	return ""
 }
 
+// badBool reports a value that is no boolean, with the word that was probably meant.
 func (p *settingsParser) badBool(gate, key, value string) {
 	more := ""
 	switch {
-	case p.model.component.OptIn != nil && gate != allAlpha && gate != allBeta:
+	case p.model.component.OptIn != nil && gate != AllAlpha && gate != AllBeta:
 		more = "; enabled, disabled and allowed count, too"
-	case slices.Contains(allowedWords, strings.TrimSpace(value)):
+	case slices.Contains(AllowedWords(), strings.TrimSpace(value)):
 		more = "; a component with optIn takes it, for its features"
 	}
 	p.addError(CodeBadBool, gate, key, "%q is neither true nor false%s%s", clipWord(value), boolHint(value), more)
@@ -247,11 +246,11 @@ func boolHint(value string) string {
 	word := strings.ToLower(strings.TrimSpace(value))
 	switch {
 	case slices.Contains([]string{"yes", "y", "on", "enable", "enabled"}, word):
-		word = trueWords[0]
+		word = "true"
 	case slices.Contains([]string{"no", "n", "off", "disable", "disabled"}, word):
-		word = falseWords[0]
+		word = "false"
 	}
-	return nameHint(word, []string{trueWords[0], falseWords[0]})
+	return nameHint(word, []string{"true", "false"})
 }
 
 // allowedKeys returns all keys that the settings may have.
@@ -287,9 +286,10 @@ func (p *settingsParser) parseEntries(key, value string) {
 		case !ok:
 			p.addError(CodeBadEntry, "", key, "%q has to be NAME=true or NAME=false", clipWord(entry))
 			continue
+		// Its definition has errors, which are reported there.
 		case m.left[gate]:
 			continue
-		case f == nil && gate != allAlpha && gate != allBeta:
+		case f == nil && gate != AllAlpha && gate != AllBeta:
 			if p.isFull() {
 				p.addError(CodeUnknownGate, "", key, "")
 				continue
@@ -317,7 +317,7 @@ func (p *settingsParser) parseEntries(key, value string) {
 // warnOfLevel warns that AllAlpha or AllBeta does not set features that follow the level.
 func (p *settingsParser) warnOfLevel(all, key string) {
 	stage := v1alpha1.Alpha
-	if all == allBeta {
+	if all == AllBeta {
 		stage = v1alpha1.Beta
 	}
 	for _, f := range p.model.features {
@@ -329,13 +329,15 @@ func (p *settingsParser) warnOfLevel(all, key string) {
 }
 
 func (p *settingsParser) gateNames() []string {
-	out := []string{allAlpha, allBeta}
+	out := []string{AllAlpha, AllBeta}
 	for _, f := range p.model.features {
 		out = append(out, f.Spec.Gate)
 	}
 	return out
 }
 
+// noteGate records that a place mentions a gate. Both yes and no may be set: the places contradict each other
+// then, and none counts.
 func (p *settingsParser) noteGate(gate string, on, allowed bool) {
 	s := p.settings.gates[gate]
 	s.yes, s.no, s.allowed = s.yes || on, s.no || !on, s.allowed || allowed

@@ -1,5 +1,9 @@
 package feature
 
+// Which stage has a feature reached at a release or on a day? The last entry of its history that has begun. For
+// example, with entries for v1.0.0 and v1.2.0 a component at v1.1.3 is at the first of them. Before the first entry the
+// feature does not exist yet.
+
 import (
 	"fmt"
 	"slices"
@@ -125,6 +129,7 @@ func (d *definer) hasBegun(gate, where string, s *v1alpha1.FeatureStage, lastRel
 			date, *lastDate = t, t
 		}
 	}
+	// If both have a release, that decides. Otherwise the day does, and without a day everything has begun.
 	if installed, err := semver.NewVersion(d.model.component.Release); err == nil && release != nil {
 		return !release.GreaterThan(installed), known
 	}

@@ -1,5 +1,8 @@
 package feature
 
+// Who is to be told that a part is not stable, although it may be used? The component's tellUse names stages; a new use
+// at one of them gets a warning from the API server, whether the feature is open or closed.
+
 import (
 	"fmt"
 	"slices"

@@ -1,5 +1,8 @@
 package feature
 
+// Is a value a use? For most targets each value that is not null is. For example, a target with values: [fast] has a
+// use only if the field is fast, and one with beyond: {maximum: 10} if the number is greater.
+
 import (
 	"math"
 	"regexp"

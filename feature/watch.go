@@ -1,5 +1,8 @@
 package feature
 
+// Which features does an answer depend on? Tests want to know, so that none changes its meaning when a default flips.
+// For example, a test that asks for A, which requires B, depends on both while A is on.
+
 // Watched returns the same states with an observer. Before [States.State], [States.All], [States.OpenFor] or an evaluator that is
 // made of them answers, it calls watch. The function that watch returns, unless it is nil, is called with each gate that the answer
 // depends on:
@@ -31,6 +34,8 @@ func (st *States) tellAsked(gate string) {
 	}
 }
 
+// tellGate tells of a gate and of those that its state depends on, each once. What a fixed feature requires does not
+// matter.
 func (st *States) tellGate(gate string, tell func(gate string), told map[string]bool) {
 	if told[gate] {
 		return

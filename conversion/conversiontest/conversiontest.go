@@ -102,6 +102,8 @@ func (s *settings) loadLosses(t testing.TB) *config.Config {
 	return cfg.ForConversions(nil)
 }
 
+// logFinding fails the test with a finding that fails, and logs others. The object that shows it comes behind
+// the text.
 func logFinding(t testing.TB, f *report.Finding) {
 	t.Helper()
 	text := f.Rule + ": " + f.Message

@@ -1,5 +1,8 @@
 package featuretest
 
+// With which combinations of features does a test run? Package matrix chooses them; here each becomes a part
+// of the test, with its gates set.
+
 import (
 	"testing"
 
@@ -98,6 +101,7 @@ func casesOf(g *gate.Gates, choose func(*feature.Model) []matrix.Case) []Case {
 	return toCases(choose(g.Model()))
 }
 
+// toCases changes the type of the names, which package matrix keeps free of component-base.
 func toCases(chosen []matrix.Case) (out []Case) {
 	for _, c := range chosen {
 		values := Values{}

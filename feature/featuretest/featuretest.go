@@ -122,12 +122,15 @@ type holder struct {
 // holders are those of all gates that tests have touched.
 var holders sync.Map // *gate.Gates to *holder
 
+// holderOf returns the state of gates. Tests share it through the gates, which they may have in a variable of
+// their package.
 func holderOf(g *gate.Gates) *holder {
 	h, _ := holders.LoadOrStore(g, &holder{})
 	out, _ := h.(*holder)
 	return out
 }
 
+// isSet reports whether the test that has set features last, or one around it, has set this one.
 func (h *holder) isSet(name featuregate.Feature) bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -151,30 +154,31 @@ func isPartOf(t, owner testing.TB) bool {
 	return t.Name() == owner.Name() || strings.HasPrefix(t.Name(), owner.Name()+"/")
 }
 
-// setFeatures sets features, and the level if the case has one.
-func setFeatures(t testing.TB, g *gate.Gates, c *Case) {
+// pushCase notes that a test sets features, and returns them with those that the tests around it have set. before is how many
+// cases there were. It fails the test if others may not be set at the same time.
+func (h *holder) pushCase(t testing.TB, c *Case) (next Case, before int) {
 	t.Helper()
-	h := holderOf(g)
 	h.mu.Lock()
-	locked := true
-	defer func() {
-		if locked {
-			h.mu.Unlock()
-		}
-	}()
+	defer h.mu.Unlock() // also if a test is failed, which ends its goroutine
 	if n := len(h.owners); n > 0 && !isPartOf(t, h.owners[n-1]) {
 		t.Fatalf("featuretest: %s has set features of the same gates and has not ended: tests that run at the same time need gates of their own (featuretest.New)", h.owners[n-1].Name())
 	}
 	h.failIfShared(t)
-	next, before := Case{Level: c.Level, Values: Values{}}, len(h.cases)
+	next, before = Case{Level: c.Level, Values: Values{}}, len(h.cases)
 	if before > 0 {
 		next.Level = cmp.Or(c.Level, h.cases[before-1].Level)
 		maps.Copy(next.Values, h.cases[before-1].Values)
 	}
 	maps.Copy(next.Values, c.Values)
 	h.owners, h.cases = append(h.owners, t), append(h.cases, next)
-	h.mu.Unlock()
-	locked = false
+	return next, before
+}
+
+// setFeatures sets features, and the level if the case has one.
+func setFeatures(t testing.TB, g *gate.Gates, c *Case) {
+	t.Helper()
+	h := holderOf(g)
+	next, before := h.pushCase(t, c)
 	t.Cleanup(func() {
 		h.mu.Lock()
 		h.owners, h.cases = slices.Delete(h.owners, before, len(h.owners)), slices.Delete(h.cases, before, len(h.cases))
@@ -189,6 +193,7 @@ func setFeatures(t testing.TB, g *gate.Gates, c *Case) {
 	for _, p := range g.Set(gate.Test, next.settingsData(g), "") {
 		problems = append(problems, p.Message)
 	}
+	// Settings without an error may still have no effect, such as on a feature that requires one which is off.
 	if problems == nil {
 		for name, want := range c.Values {
 			if s, ok := g.State(name); !ok || s.Open != want {

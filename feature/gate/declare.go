@@ -1,5 +1,8 @@
 package gate
 
+// Where are the features of a program written down? In one Go value, from which the manifests for the cluster
+// come as well, so that both cannot disagree.
+
 import (
 	"bytes"
 

@@ -1,5 +1,9 @@
 package gate
 
+// Which features are on in this process? Each source of settings is a layer, and every change makes a new
+// state from all layers. Readers take the present state without a lock. For example, a ConfigMap that comes
+// later changes nothing for a gate that the flag sets.
+
 import (
 	"fmt"
 	"maps"
@@ -23,10 +27,8 @@ type Options struct {
 	// Resources are the resources that the features gate, with their schemas (see [feature.ResourceOf]). Without them, paths are
 	// not checked, and items of lists have no keys.
 	Resources []feature.Resource
-	// Environ is the environment in the form of os.Environ; nil ignores it. See [Gates] for the names.
+	// Environ is the environment in the form of os.Environ; nil ignores it. See [Environment] for the names.
 	Environ []string
-	// EnvPrefix is the prefix of the names; empty stands for the component's name in capitals with _ for -.
-	EnvPrefix string
 	// Logger gets changes, errors of settings and warnings; the zero value drops them.
 	Logger logr.Logger
 	// Gate is one that exists already, with other features perhaps; nil makes a new one, whose emulation version is the release.
@@ -45,7 +47,7 @@ const (
 	Test Source = iota
 	// Flags is --feature-gates.
 	Flags
-	// Environment is the environment of the process: with the prefix DEMO, DEMO_FEATURE_GATES is A=true,B=false,
+	// Environment is the environment of the process: for the component demo, DEMO_FEATURE_GATES is A=true,B=false,
 	// DEMO_ENABLE_API_FIELDS the level, and DEMO_FAST_PATH the key fast-path.
 	Environment
 	// File is a file, or a directory in which a ConfigMap is mounted.
@@ -105,7 +107,7 @@ type Gates struct {
 
 	state    atomic.Pointer[state]
 	notified observers[[]featuregate.Feature]
-	watchers watchers
+	watchers observers[featuregate.Feature]
 	optIn    optIn
 	unknown  sync.Map // requested gates that do not exist
 }
@@ -144,9 +146,6 @@ func New(d Declaration, o Options) (*Gates, error) {
 		o.Release = d.Spec.Release
 	}
 	g := &Gates{declaration: d, options: o, log: o.Logger, upstream: o.Gate, told: map[string]bool{}, warned: map[string]bool{}, runtime: feature.Runtime{AssumeProcesses: o.AssumeProcesses}}
-	if g.options.EnvPrefix == "" {
-		g.options.EnvPrefix = envName(d.Name)
-	}
 	if err := g.defineModel(o.Release); err != nil {
 		return nil, err
 	}
@@ -172,7 +171,7 @@ func (g *Gates) defineModel(release string) error {
 // Enabled reports whether a feature is on in this process. A gate that was not declared is off; that is logged once.
 func (g *Gates) Enabled(name featuregate.Feature) bool {
 	st := g.state.Load()
-	if g.watchers.hasAny() {
+	if len(g.watchers.all()) > 0 {
 		st.watched.State(string(name))
 	}
 	open, known := st.open[name]
@@ -244,6 +243,8 @@ func (g *Gates) Set(s Source, data map[string]string, version string) []Problem 
 	return g.setLayer(s, layer{data: data}, version)
 }
 
+// setLayer sets the layer of a source. Once the process has begun, a layer with errors is refused as a whole. Before
+// that it counts as far as it can be read, but is not kept as a good one to go back to.
 func (g *Gates) setLayer(s Source, l layer, version string) (problems []Problem) {
 	l.given = true
 	g.applyChange(func() {
@@ -378,6 +379,7 @@ func (g *Gates) Begin() error {
 			g.logProblems(st)
 			return
 		}
+		// Up to now readable settings counted, because a flag might have corrected the others. From now on, wrong settings do not.
 		if problems, stop := g.errorsOf(ConfigMap); stop {
 			data := g.remembered[ConfigMap]
 			g.refuseLayer(ConfigMap, layer{data: data, given: data != nil, recalled: true}, problems)
@@ -427,6 +429,7 @@ func (g *Gates) recompute() []featuregate.Feature {
 	st := &state{model: g.model, given: given, version: g.version, open: map[featuregate.Feature]bool{}}
 	all, rt := feature.Runtime{AssumeProcesses: true}, g.runtime
 	st.settings = g.model.Resolve(settings, all)
+	// A test decides by itself: neither other processes nor restarts get in its way.
 	if g.layers[Test].data != nil {
 		rt = all
 	} else if g.pins != nil {
@@ -434,7 +437,7 @@ func (g *Gates) recompute() []featuregate.Feature {
 	}
 	st.ready = g.model.Resolve(settings, all)
 	st.effective = g.model.Resolve(settings, rt)
-	st.watched = st.effective.Watched(g.watchers.lastWatcher)
+	st.watched = st.effective.Watched(g.lastWatcher)
 	st.evaluator = sync.OnceValue(st.watched.Compile)
 	st.warnings = slices.Clone(g.strays)
 	for i := range g.layers {

@@ -1,5 +1,8 @@
 package gate
 
+// What does an operator read in the log? Changes of features, mistakes in settings once, and early notice of a
+// default that flips.
+
 import (
 	"fmt"
 

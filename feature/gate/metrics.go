@@ -1,5 +1,8 @@
 package gate
 
+// What does a monitoring system see? The stage and state of each feature, as component-base names them, and
+// the features whose settings wait for a restart of the process.
+
 import (
 	"github.com/prometheus/client_golang/prometheus"
 

@@ -1,5 +1,9 @@
 package gate
 
+// For whom is a feature on that is off for most? The admission policies let a namespace with a label, or a
+// user with a right, use it. The program has to treat the objects of these as if it were on. For example, it
+// reconciles a field that only some namespaces may set.
+
 import (
 	"context"
 	"encoding/json"
@@ -46,6 +50,8 @@ func (g *Gates) EnabledFor(ctx context.Context, name featuregate.Feature, object
 	return g.enabledFor(ctx, name, object.GetNamespace(), object)
 }
 
+// enabledFor asks for the labels of the namespace, and for the content of the object, only if the answer
+// depends on them. The object is nil if only the namespace is asked about.
 func (g *Gates) enabledFor(ctx context.Context, name featuregate.Feature, namespace string, object metav1.Object) bool {
 	if g.Enabled(name) {
 		return true

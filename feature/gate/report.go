@@ -1,5 +1,8 @@
 package gate
 
+// What does a process tell the cluster about its features? What it would do if all other processes agreed, and
+// what is wrong with its settings. Package skew compares such reports.
+
 import (
 	"fmt"
 
@@ -16,6 +19,8 @@ func (g *Gates) Report() v1alpha1.FeatureReportSpec {
 // Reporter returns a function that makes reports for others than the program itself: [Gates.Observe] ignores its reads.
 func (g *Gates) Reporter() func() v1alpha1.FeatureReportSpec { return g.reportSpec }
 
+// reportSpec makes the report. Its parts are bounded, since the API server keeps it in etcd: 20 errors, and
+// 500 bytes of each text.
 func (g *Gates) reportSpec() v1alpha1.FeatureReportSpec {
 	const most, longest = 20, 500
 	st := g.state.Load()

@@ -1,5 +1,8 @@
 package gate
 
+// How do settings get into a process that has no cluster? By --feature-gates, by variables such as
+// DEMO_FEATURE_GATES and DEMO_FAST_PATH, and by a file.
+
 import (
 	"errors"
 	"flag"
@@ -111,7 +114,7 @@ func (g *Gates) readEnvironment() (data map[string]string, strays []Problem) {
 		}
 	}
 	spec := g.model.Spec()
-	prefix := g.options.EnvPrefix + "_"
+	prefix := envName(g.declaration.Name) + "_"
 	keys := []string{spec.LevelKey, spec.GatesKey}
 	for _, f := range g.model.Features() {
 		keys = append(keys, f.Spec.Key)
@@ -127,6 +130,7 @@ func (g *Gates) readEnvironment() (data map[string]string, strays []Problem) {
 			data[key] = value
 		}
 	}
+	// A variable with a slip in its name has no effect, which nobody would notice otherwise.
 	for _, name := range slices.Sorted(maps.Keys(values)) {
 		rest, ours := strings.CutPrefix(name, prefix)
 		if !ours || slices.Contains(names, rest) || !looksLikeSetting(values[name]) {

@@ -1,5 +1,9 @@
 package gate
 
+// How does the gate of k8s.io/component-base agree with ours? Our features are registered there with their
+// history, and each change is written into it. Libraries that only know that gate, and its metric, then see
+// the same state.
+
 import (
 	"fmt"
 	"maps"

@@ -1,5 +1,8 @@
 package gate
 
+// Who is told of what happens to the gates? Observers hear of changes, and one hears of each question. The
+// gate of component-base that we give out passes questions and settings on to ours.
+
 import (
 	"errors"
 	"fmt"
@@ -20,69 +23,52 @@ import (
 // were not declared. It does not observe metrics, nor a gate of component-base that was given ([Options]) and is asked directly. It
 // is for tests.
 func (g *Gates) Observe(do func(name featuregate.Feature)) (stop func()) {
-	return g.watchers.addWatcher(do)
+	return g.watchers.addObserver(do)
 }
 
-// observers are called when something changes.
+// observers are called when something happens. Their list is replaced and never changed, so that it is read without a lock.
 type observers[T any] struct {
 	mu   sync.Mutex
-	list []*func(T)
+	list atomic.Pointer[[]*func(T)]
 }
 
+// all returns the observers in the order in which they came; nil if there never was one.
+func (o *observers[T]) all() []*func(T) {
+	if list := o.list.Load(); list != nil {
+		return *list
+	}
+	return nil
+}
+
+// addObserver adds an observer until stop is called.
 func (o *observers[T]) addObserver(do func(T)) (stop func()) {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	o.list = append(slices.Clip(o.list), &do)
-	return func() {
+	replace := func(edit func(list []*func(T)) []*func(T)) {
 		o.mu.Lock()
 		defer o.mu.Unlock()
-		o.list = slices.DeleteFunc(slices.Clone(o.list), func(x *func(T)) bool { return x == &do })
+		list := edit(slices.Clone(o.all()))
+		o.list.Store(&list)
+	}
+	replace(func(list []*func(T)) []*func(T) { return append(list, &do) })
+	return func() {
+		replace(func(list []*func(T)) []*func(T) {
+			return slices.DeleteFunc(list, func(x *func(T)) bool { return x == &do })
+		})
 	}
 }
 
 func (o *observers[T]) notifyAll(what T) {
-	o.mu.Lock()
-	list := o.list
-	o.mu.Unlock()
-	for _, do := range list {
+	for _, do := range o.all() {
 		(*do)(what)
 	}
 }
 
-// watchers are the functions that are told which gates are asked about.
-type watchers struct {
-	mu   sync.Mutex
-	list []*func(featuregate.Feature)
-	last atomic.Pointer[func(featuregate.Feature)]
-}
-
-// hasAny reports whether there is one.
-func (w *watchers) hasAny() bool { return w.last.Load() != nil }
-
-// lastWatcher returns the observer to call, nil if there is none.
-func (w *watchers) lastWatcher() func(gate string) {
-	do := w.last.Load()
-	if do == nil {
+// lastWatcher returns the last observer of [Gates.Observe] that has not been stopped; nil if there is none.
+func (g *Gates) lastWatcher() func(gate string) {
+	list := g.watchers.all()
+	if len(list) == 0 {
 		return nil
 	}
-	return func(gate string) { (*do)(featuregate.Feature(gate)) }
-}
-
-func (w *watchers) addWatcher(do func(featuregate.Feature)) (stop func()) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	w.list = append(w.list, &do)
-	w.last.Store(&do)
-	return func() {
-		w.mu.Lock()
-		defer w.mu.Unlock()
-		w.list = slices.DeleteFunc(w.list, func(o *func(featuregate.Feature)) bool { return o == &do })
-		if n := len(w.list); n > 0 {
-			w.last.Store(w.list[n-1])
-		} else {
-			w.last.Store(nil)
-		}
-	}
+	return func(gate string) { (*list[len(list)-1])(featuregate.Feature(gate)) }
 }
 
 // watchedGate is the gate of component-base with observers. They do not hear of features of others.
@@ -94,7 +80,7 @@ type watchedGate struct {
 
 // Enabled implements [featuregate.FeatureGate].
 func (w *watchedGate) Enabled(name featuregate.Feature) bool {
-	if w.gates.watchers.hasAny() {
+	if len(w.gates.watchers.all()) > 0 {
 		if st := w.gates.state.Load(); st != nil && st.model.Feature(string(name)) != nil {
 			st.watched.State(string(name))
 		}

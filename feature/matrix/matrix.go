@@ -127,6 +127,8 @@ type choices struct {
 	level v1alpha1.Level
 }
 
+// newChoices collects the features that can be set, and what each requires of the others, directly or not. A
+// feature that implies another one cannot be on without it, so the implied one counts as required.
 func newChoices(m *feature.Model) *choices {
 	c := &choices{}
 	if m.Spec().Convention.HasLevel() {
@@ -198,6 +200,7 @@ func neverOpen(m *feature.Model, f *feature.Feature, seen map[string]bool) bool 
 	return false
 }
 
+// constantCase is the case in which every feature that can be set has one value.
 func (c *choices) constantCase(name string, v choice) []Case {
 	row := c.newRow()
 	row.fillOpen(v)
@@ -234,6 +237,7 @@ type row struct {
 	at      []choice
 }
 
+// setChoice turns a feature on with all that it requires, or off with all that require it.
 func (r *row) setChoice(i int, v choice) {
 	r.at[i] = v
 	along := r.choices.requires[i]
@@ -245,6 +249,8 @@ func (r *row) setChoice(i int, v choice) {
 	}
 }
 
+// fillOpen gives a value to the features that have none. It may set more than one at a time, because of what
+// they require.
 func (r *row) fillOpen(v choice) {
 	for i := range r.at {
 		if r.at[i] == open {

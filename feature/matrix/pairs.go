@@ -1,5 +1,9 @@
 package matrix
 
+// How few cases show each two features together in all four ways? A known design covers them if no feature
+// requires another. Where one does, some of its rows are repaired, and further rows are added for what is
+// lost. Of three ways to do that the shortest is taken.
+
 import (
 	"fmt"
 	"slices"
@@ -155,20 +159,22 @@ type pairs struct {
 
 func newPairs(n int) *pairs { return &pairs{n: n, done: make([]byte, n*n)} }
 
-func choiceBit(a, b choice) byte { return 1 << ((a-off)*2 + (b - off)) }
-
-func (p *pairs) markPair(i, k int, a, b choice) {
+// cellOf returns where the ways of two features are recorded, in any order of both, and the bit of one way.
+func (p *pairs) cellOf(i, k int, a, b choice) (at *byte, bit byte) {
 	if i > k {
 		i, k, a, b = k, i, b, a
 	}
-	p.done[i*p.n+k] |= choiceBit(a, b)
+	return &p.done[i*p.n+k], 1 << ((a-off)*2 + (b - off))
+}
+
+func (p *pairs) markPair(i, k int, a, b choice) {
+	at, bit := p.cellOf(i, k, a, b)
+	*at |= bit
 }
 
 func (p *pairs) hasPair(i, k int, a, b choice) bool {
-	if i > k {
-		i, k, a, b = k, i, b, a
-	}
-	return p.done[i*p.n+k]&choiceBit(a, b) != 0
+	at, bit := p.cellOf(i, k, a, b)
+	return *at&bit != 0
 }
 
 // nextMissing returns a way that has not come.

@@ -6,6 +6,7 @@ package policy
 
 import (
 	"cmp"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -82,39 +83,23 @@ func fillIn(expression string, by partNames) string {
 	})
 }
 
+// literal is the literal of a string in an expression, in single or double quotes.
+var literal = regexp.MustCompile(`(?s)'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*"`)
+
 // rewriteLiterals replaces the literals of strings in an expression by what a function makes of their text; empty leaves them.
 func rewriteLiterals(expression string, by func(text string) string) string {
-	var out strings.Builder
-	for i := 0; i < len(expression); {
-		quote := expression[i]
-		if quote != '\'' && quote != '"' {
-			out.WriteByte(quote)
-			i++
-			continue
-		}
-		end := i + 1
-		for end < len(expression) && expression[end] != quote {
-			if expression[end] == '\\' {
-				end++
+	return literal.ReplaceAllStringFunc(expression, func(literal string) string {
+		text := literal[1 : len(literal)-1]
+		if literal[0] == '"' {
+			var err error
+			if text, err = strconv.Unquote(literal); err != nil {
+				return literal
 			}
-			end++
-		}
-		end = min(end+1, len(expression))
-		literal := expression[i:end]
-		text, err := literal[1:len(literal)-1], error(nil)
-		if quote == '"' {
-			text, err = strconv.Unquote(literal)
 		} else if strings.Contains(text, `\`) {
-			err = strconv.ErrSyntax // a pattern; it has no name in it
+			return literal // a pattern; it has no name in it
 		}
-		with := ""
-		if err == nil {
-			with = by(text)
-		}
-		out.WriteString(cmp.Or(with, literal))
-		i = end
-	}
-	return out.String()
+		return cmp.Or(by(text), literal)
+	})
 }
 
 // nameTable has the names of parts for one expression with stand-ins.
@@ -136,6 +121,7 @@ func newNameTable(expressions ...string) *nameTable {
 	return t
 }
 
+// addRow adds the names of a part. A table with one column has texts as rows, others have lists.
 func (t *nameTable) addRow(n partNames) {
 	cells := make([]string, len(t.columns))
 	for i, c := range t.columns {

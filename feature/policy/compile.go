@@ -7,7 +7,6 @@ package policy
 import (
 	"cmp"
 	"context"
-	"crypto/sha256"
 	"fmt"
 	"slices"
 	"strings"
@@ -101,8 +100,6 @@ type Set struct {
 	// Estimates are upper bounds for the cost of policies about objects, in the API server's units, with as many items as [Options]
 	// say; by name.
 	Estimates map[string]int64
-
-	model *feature.Model
 }
 
 // WebhookParts return the targets that the webhook has to judge: those that no policy enforces, and those of Told.
@@ -135,6 +132,8 @@ func Compile(ctx context.Context, m *feature.Model, o Options) (*Set, error) {
 	return c.compileGroups(ctx)
 }
 
+// compileGroups makes the policies of all groups, and what guards them. A context that ends is an error: half
+// a set would leave parts open.
 func (c *compiler) compileGroups(ctx context.Context) (*Set, error) {
 	for _, g := range c.policyGroups() {
 		if !c.hasNothingToSay(ctx, g) {
@@ -148,6 +147,8 @@ func (c *compiler) compileGroups(ctx context.Context) (*Set, error) {
 	return c.set, ctx.Err()
 }
 
+// newCompiler fills in the defaults of the options. The states that it resolves are those of the settings only
+// if policies do not read the settings themselves.
 func newCompiler(m *feature.Model, o Options) (*compiler, error) {
 	minor, err := minorOf(o.Kubernetes)
 	if err != nil {
@@ -155,8 +156,8 @@ func newCompiler(m *feature.Model, o Options) (*compiler, error) {
 	}
 	o.Items = cmp.Or(o.Items, 5000)
 	c := &compiler{
-		model: m, options: o, minor: minor, groupOf: map[string]*group{}, made: map[string]*made{}, costs: map[string][2]int64{},
-		set: &Set{Component: m.Component(), Mode: cmp.Or(o.Mode, m.Spec().Mode), Estimates: map[string]int64{}, model: m},
+		model: m, options: o, minor: minor, groupOf: map[string]*group{}, costs: map[string][2]int64{},
+		set: &Set{Component: m.Component(), Mode: cmp.Or(o.Mode, m.Spec().Mode), Estimates: map[string]int64{}},
 	}
 	c.follows = c.set.Mode == v1alpha1.Live && m.Spec().ConfigMap != nil
 	c.live = c.follows && !o.SettingsMissing
@@ -168,6 +169,7 @@ func newCompiler(m *feature.Model, o Options) (*compiler, error) {
 	return c, nil
 }
 
+// minorOf reads a version of Kubernetes. A newer one than [Newest] counts as that.
 func minorOf(text string) (int, error) {
 	v, err := version.ParseGeneric(cmp.Or(text, Newest))
 	if err != nil || v.Major() != 1 {
@@ -186,16 +188,13 @@ type compiler struct {
 	set           *Set
 	groupOf       map[string]*group             // of each policy, by name
 	shared        *plugincel.CompositedCompiler // of all runners
-	made          map[string]*made              // of groups, by their keys
 	costs         map[string][2]int64           // of expressions, by content or form and sample objects
 	names         map[string]bool               // of fields, gates and keys
 	largeSamples  bool                          // expressions are measured with [largeSampling]
-	making        *made
 }
 
 // unit is one target of a feature in the making.
 type unit struct {
-	place   int // among those of its group
 	feature *feature.Feature
 	target  *feature.Target
 	state   feature.State
@@ -233,12 +232,10 @@ type group struct {
 	// claims is set for managed fields of the version in writes of other versions and of the status.
 	claims  bool
 	units   []unit
-	part    int   // which of the policies for it this is
-	cost    int64 // the estimated upper bound of its cost
-	costly  bool  // to find out whether any part is used
-	sampled bool  // it is compiled to be measured with sample objects, which may have more items than the limits
-	most    int   // how many items are gone through for that; 0: matchLimit
-	plain   bool  // only uses are tested before the validation: a test for open gates would cost too much
+	costly  bool // to find out whether any part is used
+	sampled bool // it is compiled to be measured with sample objects, which may have more items than the limits
+	most    int  // how many items are gone through for that; 0: matchLimit
+	plain   bool // only uses are tested before the validation: a test for open gates would cost too much
 }
 
 // policyGroups are the targets that policies can be made for. Others are left to the webhook.
@@ -265,6 +262,7 @@ func (c *compiler) policyGroups() (order []*group) {
 				place(tells, told)
 			}
 			probe := c.newGates(newEmitter(c.minor))
+			// What is open for everybody, whatever is set, needs no policy.
 			if probe.isOpen(f.Spec.Gate, true) == "true" {
 				continue
 			}
@@ -298,6 +296,7 @@ func (c *compiler) addToGroup(list []*group, k kind, u unit) []*group {
 	return list
 }
 
+// kindOf is the effect of a feature's policies on closed uses.
 func kindOf(f *feature.Feature) kind {
 	switch f.Spec.WhenDisabled {
 	case v1alpha1.Drop:
@@ -309,6 +308,8 @@ func kindOf(f *feature.Feature) kind {
 	return rejects
 }
 
+// leaveToWebhook records that no policy has a unit, and why. A unit that is only told does not make the
+// webhook necessary for refusals.
 func (c *compiler) leaveToWebhook(u *unit, reason string) {
 	e := u.enforcedBy("", "")
 	e.Reason = reason
@@ -326,67 +327,13 @@ func (u *unit) enforcedBy(policy, name string) Enforced {
 	return Enforced{Gate: u.feature.Spec.Gate, Part: t.Part, Group: t.Group, Version: t.Version, Resource: t.Resource, Kind: policy, Name: name, Undropped: u.remains}
 }
 
-// made is what became of a group: another version of the resource with the same parts gets the same, without it being measured again.
-type made struct {
-	policies []group
-	refused  []refused
-}
-
-// refused is a unit that takes the webhook, by its place in the group.
-type refused struct {
-	place  int
-	reason string
-}
-
-// compileGroup makes the policies of a group: as few as its size and cost allow.
+// compileGroup makes the policies of a group: as few as its size and cost allow. An equal group in another version of the resource gets the same, because
+// its expressions have been measured already.
 func (c *compiler) compileGroup(ctx context.Context, g *group) {
-	for i := range g.units {
-		g.units[i].place = i
-	}
-	key := c.draftGroup(g).contentKey()
-	if had := c.made[key]; had != nil {
-		c.reuseForVersion(g, had)
-		return
-	}
-	c.making = &made{}
 	part := 0
 	for _, chunk := range c.splitBySize(g) {
 		part = c.compileChunk(ctx, chunk, part)
 	}
-	if ctx.Err() == nil {
-		c.made[key] = c.making
-	}
-}
-
-// reuseForVersion makes the same objects for an equal group in another version.
-func (c *compiler) reuseForVersion(g *group, had *made) {
-	for _, r := range had.refused {
-		c.leaveToWebhook(&g.units[r.place], r.reason)
-	}
-	for _, p := range had.policies {
-		p.version, p.units = g.version, slices.Clone(p.units)
-		for i := range p.units {
-			u, of := &p.units[i], &g.units[p.units[i].place]
-			u.target, u.ways, u.shape = of.target, of.ways, of.shape
-		}
-		c.set.Estimates[c.policyName(&p, p.part)] = p.cost
-		c.addPolicy(&p, p.part)
-		c.addClaimPolicy(&p, p.part)
-	}
-}
-
-// contentKey is the same for equal groups in different versions of their resource.
-func (d *draft) contentKey() string {
-	var out strings.Builder
-	for _, v := range d.vars {
-		fmt.Fprintln(&out, v.name, v.expression)
-	}
-	fmt.Fprintln(&out, d.group.apiGroup, d.group.resource, d.group.kind, d.group.whole, d.used)
-	for i := range d.group.units {
-		fmt.Fprintln(&out, d.group.units[i].items, d.valid[i], d.texts[i])
-	}
-	sum := sha256.Sum256([]byte(out.String()))
-	return string(sum[:])
 }
 
 // compileChunk makes policies of a part of a group, behind those that there are, and returns how many there are then.
@@ -419,8 +366,6 @@ func (c *compiler) compileChunk(ctx context.Context, g *group, part int) int {
 			u.limit = int(int64(c.itemLimit(u)) * most / 1000)
 		}
 		c.choosePrefilters(ctx, &p)
-		p.part, p.cost = part, sum
-		c.making.policies = append(c.making.policies, p)
 		c.set.Estimates[c.policyName(&p, part)] = sum
 		c.addPolicy(&p, part)
 		c.addClaimPolicy(&p, part)

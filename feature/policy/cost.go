@@ -80,7 +80,6 @@ func (c *compiler) affordableUnits(ctx context.Context, g *group) []unit {
 		for i := range g.units {
 			if reasons[i] != "" {
 				c.leaveToWebhook(&g.units[i], reasons[i])
-				c.making.refused = append(c.making.refused, refused{g.units[i].place, reasons[i]})
 				continue
 			}
 			kept = append(kept, g.units[i])
@@ -549,7 +548,7 @@ func sampleLeaf(t *feature.Target, there any) any {
 	case t.Beyond != nil:
 		return valueOutside(t.Beyond)
 	case t.Pattern != nil:
-		return literalOf(t.Pattern.String()) + strings.Repeat("x", sampleText)
+		return feature.LiteralIn(t.Pattern.String()) + strings.Repeat("x", sampleText)
 	case t.Match != nil:
 		object := asMap(there)
 		for _, c := range t.Match {

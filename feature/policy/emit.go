@@ -152,6 +152,8 @@ func wellTest(u *unit, none, open string) string {
 // telling is the text about a unit, long and short, unless all is well.
 type telling struct{ well, long, short string }
 
+// messageText is the expression of the message; with pair, of both forms of it, of which
+// [compiler.fittedMessage] chooses.
 func (t telling) messageText(pair bool) string {
 	if pair {
 		return t.well + " ? ['', ''] : [" + t.long + ", " + t.short + "]"
@@ -332,6 +334,7 @@ func (c *compiler) addPolicy(g *group, part int) {
 	}
 	fail, actions := g.kind.failureAndActions()
 	paramKind, paramRef, why := c.paramKind(), c.paramRef(), "a part of the object needs a feature that is off"
+	// What is only told depends on no setting, so the policy needs no ConfigMap.
 	if g.kind == tells {
 		paramKind, paramRef, why = nil, nil, "a part of the object may change or go"
 	}
@@ -425,6 +428,8 @@ func Subresources(apiGroup, resource string) []string {
 	return nil
 }
 
+// matchConstraints are the writes that a policy judges: creations and updates in the version of a group.
+// Policies about claims see all versions, and writes of the status too.
 func matchConstraints(g *group) *admissionregistrationv1.MatchResources {
 	exact := admissionregistrationv1.Exact
 	version, resources := g.version, append([]string{g.resource}, Subresources(g.apiGroup, g.resource)...)
@@ -480,6 +485,8 @@ func boundedName(name string) string {
 	return strings.TrimRight(name[:longest-17], ".-") + "-" + hex.EncodeToString(sum[:8])
 }
 
+// objectMeta is the metadata of a policy and of its binding. The group is nil for policies that enforce no
+// feature.
 func (c *compiler) objectMeta(name string, g *group) metav1.ObjectMeta {
 	m := metav1.ObjectMeta{Name: name, Labels: map[string]string{ComponentLabel: c.model.Component()}}
 	if g != nil {

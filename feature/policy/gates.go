@@ -15,40 +15,20 @@ import (
 	"sluice.dev/feature"
 )
 
-// Names of settings that stand for all features of a stage (k8s.io/component-base/featuregate has the same).
-const (
-	allAlpha = "AllAlpha"
-	allBeta  = "AllBeta"
-)
-
-// The spellings of booleans, which are those of strconv.ParseBool.
-const (
-	trueWords  = "['true', 'True', 'TRUE', 't', 'T', '1']"
-	falseWords = "['false', 'False', 'FALSE', 'f', 'F', '0']"
-	// allowedWords are the values for a feature that is off except for users who opt in, in a component with optIn.
-	allowedWords = "['allowed', 'Allowed']"
-)
-
 var levels = []v1alpha1.Level{v1alpha1.LevelStable, v1alpha1.LevelBeta, v1alpha1.LevelAlpha}
 
-// boolWords are the words for on or for off; with optIn, those of Knative as well.
-func (g *gates) boolWords(on bool) string {
-	words, more := falseWords, "'disabled', 'Disabled'"
-	if on {
-		words, more = trueWords, "'enabled', 'Enabled'"
-	}
-	if g.model.Spec().OptIn == nil {
-		return words
-	}
-	return strings.TrimSuffix(words, "]") + ", " + more + "]"
-}
+// boolWords are the words for on or for off.
+func (g *gates) boolWords(on bool) string { return celStrings(g.model.SettingWords(on)) }
+
+// allowedWords are the values for a feature that is off except for users who opt in, in a component with optIn.
+func allowedWords() string { return celStrings(feature.AllowedWords()) }
 
 // closedWords are the words for a closed gate; with optIn, there are additional ones.
 func (g *gates) closedWords(words string) string {
 	if g.model.Spec().OptIn == nil {
 		return words
 	}
-	return strings.TrimSuffix(words, "]") + ", " + strings.TrimPrefix(allowedWords, "[")
+	return strings.TrimSuffix(words, "]") + ", " + strings.TrimPrefix(allowedWords(), "[")
 }
 
 // gates writes the variables that say which features are open.
@@ -143,6 +123,7 @@ func (g *gates) isOpen(gate string, ask bool) string {
 		return "false"
 	}
 	reported := g.alike || s.Reported()
+	// Features that are locked, beyond maxLevel or still to come are what they are: no setting is read.
 	if !f.Free() {
 		return fmt.Sprint(s.Alone() && reported)
 	}
@@ -204,7 +185,7 @@ func (g *gates) orAllowed() string {
 	if g.model.Spec().OptIn == nil {
 		return ""
 	}
-	return " || p[1].trim() in " + allowedWords + " && !(p[0].trim() in " + celStrings([]string{allAlpha, allBeta}) + ")"
+	return " || p[1].trim() in " + allowedWords() + " && !(p[0].trim() in " + celStrings([]string{feature.AllAlpha, feature.AllBeta}) + ")"
 }
 
 // allowsOptIn is the test whether the settings allow users who opt in to use a gate.
@@ -212,9 +193,9 @@ func (g *gates) allowsOptIn(f *feature.Feature) string {
 	key, list := celString(f.Spec.Key), celString(g.model.Spec().GatesKey)
 	data := g.paramsData()
 	// A key that says so is found at once; the list of gates is short, or reads as not set.
-	return g.dataTest(joinOr(key+" in "+data+" && "+data+"["+key+"].trim() in "+allowedWords,
+	return g.dataTest(joinOr(key+" in "+data+" && "+data+"["+key+"].trim() in "+allowedWords(),
 		list+" in "+data+" && "+data+"["+list+"].size() <= 65536 && "+data+"["+list+"].split(',').exists(e, e.contains('=') && e.split('=', 2)[0].trim() == "+celString(f.Spec.Gate)+
-			" && e.split('=', 2)[1].trim() in "+allowedWords+")"), "false")
+			" && e.split('=', 2)[1].trim() in "+allowedWords()+")"), "false")
 }
 
 // optIn lists the ways to opt in.
@@ -276,11 +257,10 @@ func (g *gates) isOpenAlone(f *feature.Feature) string {
 	return g.dataTest("("+strings.Join(rows, "")+last+")", fmt.Sprint(g.isOpenUnset(f)))
 }
 
-// isOpenUnset is the test whether a feature is open that the settings do not mention.
+// isOpenUnset reports whether a feature is open that the settings do not mention. It is for live mode, in which the states are those without settings.
 func (g *gates) isOpenUnset(f *feature.Feature) bool {
-	rank := slices.Index(levels, f.Level)
-	byLevel := rank == 0 || rank == 1 && f.IsLifted() || slices.Index(levels, g.model.Spec().DefaultLevel) >= rank
-	return (f.FollowsLevel || f.Spec.ImpliedByLevel) && byLevel || !f.FollowsLevel && f.Default
+	s, _ := g.states.State(f.Spec.Gate)
+	return s.Alone()
 }
 
 // paramsData is the data of the parameter, if it has any, or the variable that holds it.
@@ -299,6 +279,8 @@ func (g *gates) dataTest(of, none string) string {
 	return "(has(params.data) ? " + of + " : " + none + ")"
 }
 
+// addOnce adds a variable unless it is there, and returns the reference to it. The expression may add the
+// variables that it needs.
 func (g *gates) addOnce(name string, expression func() string) string {
 	if !g.done[name] {
 		text := expression()
@@ -317,7 +299,7 @@ func (g *gates) levelOpens(f *feature.Feature) string {
 	spec := g.model.Spec()
 	key := celString(spec.LevelKey)
 	says := func(words []v1alpha1.Level) string {
-		return key + " in " + g.paramsData() + " && " + g.paramsData() + "[" + key + "].trim().lowerAscii() in " + celStrings(levelNames(words))
+		return key + " in " + g.paramsData() + " && " + g.paramsData() + "[" + key + "].trim().lowerAscii() in " + celStrings(words)
 	}
 	if slices.Index(levels, spec.DefaultLevel) >= rank {
 		return "!(" + says(levels[:rank]) + ")"

@@ -62,6 +62,7 @@ func keyOf(m *admissionregistrationv1.MatchResources, spec any, annotations map[
 	return string(data)
 }
 
+// addVersions adds the versions of one rule to those of another, sorted.
 func addVersions(to, from *admissionregistrationv1.MatchResources) {
 	v := &to.ResourceRules[0]
 	v.APIVersions = append(v.APIVersions, from.ResourceRules[0].APIVersions...)

@@ -101,6 +101,8 @@ func countAuthorizerAsks(expression string) int64 {
 	return int64(strings.Count(expression, "authorizer."))
 }
 
+// evalProgram evaluates a compiled expression with the objects of the runner, and returns its value and what
+// that cost in the API server's units. An error in the expression itself is an error here too.
 func (r *runner) evalProgram(ctx context.Context, res *plugincel.CompilationResult) (any, int64, error) {
 	if res.Error != nil {
 		return nil, 0, res.Error

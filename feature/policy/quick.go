@@ -9,7 +9,6 @@ import (
 	"slices"
 	"strings"
 
-	"sluice.dev/api/v1alpha1"
 	"sluice.dev/feature"
 )
 
@@ -234,7 +233,7 @@ func (g *gates) saysOpen(f *feature.Feature, lists bool) string {
 	if f.FollowsLevel || f.Spec.ImpliedByLevel {
 		rank := slices.Index(levels, f.Level)
 		byLevel := ""
-		switch words := celStrings(levelNames(levels[rank:])); {
+		switch words := celStrings(levels[rank:]); {
 		case rank == 0 || rank == 1 && f.IsLifted():
 		case slices.Index(levels, spec.DefaultLevel) >= rank:
 			byLevel = "(!(" + level + " in " + data + ") || " + data + "[" + level + "] in " + words + ")"
@@ -249,21 +248,10 @@ func (g *gates) saysOpen(f *feature.Feature, lists bool) string {
 	}
 	if !f.FollowsLevel && f.Default {
 		about := []string{gate}
-		if f.Stage == v1alpha1.Alpha {
-			about = append(about, celString(allAlpha))
-		}
-		if f.Stage == v1alpha1.Beta {
-			about = append(about, celString(allBeta))
+		if all := f.GateOfStage(); all != "" {
+			about = append(about, celString(all))
 		}
 		ways = append(ways, joinAnd(noKey, silent(about...)))
 	}
 	return fmt.Sprintf("(has(%s) ? %s : %t)", data, joinOr(ways...), g.isOpenUnset(f))
-}
-
-func levelNames(list []v1alpha1.Level) []string {
-	out := make([]string, len(list))
-	for i, l := range list {
-		out[i] = string(l)
-	}
-	return out
 }

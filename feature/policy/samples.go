@@ -32,7 +32,7 @@ func valueWithin(b *feature.Bounds) any {
 	case b.Values != nil:
 		return b.Values[len(b.Values)-1]
 	case b.Pattern != "":
-		return literalOf(b.Pattern) + strings.Repeat("x", sampleText)
+		return feature.LiteralIn(b.Pattern) + strings.Repeat("x", sampleText)
 	case b.Maximum != nil:
 		return *b.Maximum
 	case b.Minimum != nil:

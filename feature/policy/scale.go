@@ -60,6 +60,8 @@ func (c *compiler) addScalePolicies() {
 	}
 }
 
+// addScalePolicy adds the policy for the subresource scale of one version. The object of such a write has the replicas and nothing else to
+// judge by, so a part around them is judged by the replicas too. It adds nothing if all features of the group are open for good.
 func (c *compiler) addScalePolicy(g *group) {
 	e := newEmitter(c.minor)
 	gs := c.newGates(e)

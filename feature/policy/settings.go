@@ -262,7 +262,7 @@ func configMaps(operations ...admissionregistrationv1.OperationType) admissionre
 func (c *compiler) commonProblems(g *gates) []string {
 	m, spec, e := c.model, c.model.Spec(), g.emitter
 	// Names that stand in the definitions; the gates are those of features first.
-	keys, gateNames := []string{spec.GatesKey}, []string{allAlpha, allBeta}
+	keys, gateNames := []string{spec.GatesKey}, []string{feature.AllAlpha, feature.AllBeta}
 	if spec.Convention.HasLevel() {
 		keys = append(keys, spec.LevelKey)
 	}
@@ -275,13 +275,12 @@ func (c *compiler) commonProblems(g *gates) []string {
 	}
 	level, gatesKey := celString(spec.LevelKey), celString(spec.GatesKey)
 	maximum := slices.Index(levels, spec.MaxLevel)
-	words := levelNames(levels)
 	entries := g.gateEntries()
 	out := []string{
 		firstText("variables.binary.filter(k, !k.startsWith('_'))", "x + ': '", "nobody reads settings in binaryData: write it into data, as text"),
 		firstText("variables.data.filter(k, !k.startsWith('_') && !("+isAmong(e, "k", "keys", keys)+"))", "'there is no key ' + x + '; '", "the keys are "+strings.Join(firstTwenty(keys), ", ")),
-		level + " in variables.data && !(variables.data[" + level + "].trim().lowerAscii() in " + celStrings(words) + ") ? " + celString(spec.LevelKey+": the levels are stable, beta, alpha") + " : ''",
-		level + " in variables.data && variables.data[" + level + "].trim().lowerAscii() in " + celStrings(words[maximum+1:]) + " ? " + celString(fmt.Sprintf("%s: beyond %s, the maxLevel of component %q", spec.LevelKey, spec.MaxLevel, m.Component())) + " : ''",
+		level + " in variables.data && !(variables.data[" + level + "].trim().lowerAscii() in " + celStrings(levels) + ") ? " + celString(spec.LevelKey+": the levels are stable, beta, alpha") + " : ''",
+		level + " in variables.data && variables.data[" + level + "].trim().lowerAscii() in " + celStrings(levels[maximum+1:]) + " ? " + celString(fmt.Sprintf("%s: beyond %s, the maxLevel of component %q", spec.LevelKey, spec.MaxLevel, m.Component())) + " : ''",
 		gatesKey + " in variables.data && variables.data[" + gatesKey + "].size() > 65536 ? " + celString(spec.GatesKey+": longer than 65536 characters") + " : ''",
 		firstText("("+gatesKey+" in variables.data && variables.data["+gatesKey+"].size() <= 65536 ? variables.data["+gatesKey+"].split(',').map(e, e.trim()) : []).filter(e, e != '' && !e.contains('='))",
 			"x + ': '", "to be written as NAME=true or NAME=false"),
@@ -307,7 +306,7 @@ func (c *compiler) commonProblems(g *gates) []string {
 		}
 	}
 	named := g.addNamed()
-	return append(nonEmptyLists(out), fmt.Sprintf("%[1]s.filter(n, %[2]s.indexOf(n) != %[2]s.lastIndexOf(n)).map(n, %[3]s + n + ' stands there twice')", celStrings([]string{allAlpha, allBeta}), named, celString(spec.GatesKey+": ")))
+	return append(nonEmptyLists(out), fmt.Sprintf("%[1]s.filter(n, %[2]s.indexOf(n) != %[2]s.lastIndexOf(n)).map(n, %[3]s + n + ' stands there twice')", celStrings([]string{feature.AllAlpha, feature.AllBeta}), named, celString(spec.GatesKey+": ")))
 }
 
 // nonEmptyLists are lists of those of some texts that say something, each in few bytes.
@@ -467,6 +466,7 @@ func isAmong(e *emitter, expression, variable string, names []string) string {
 	return joinOr(ways...)
 }
 
+// firstTwenty bounds the names in a message.
 func firstTwenty(list []string) []string {
 	if len(list) > 20 {
 		return append(slices.Clone(list[:20]), "…")

@@ -5,6 +5,7 @@ package policy
 
 import (
 	"fmt"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -23,10 +24,10 @@ func celString(s string) string {
 }
 
 // celStrings writes a CEL list of strings.
-func celStrings(list []string) string {
+func celStrings[T ~string](list []T) string {
 	out := make([]string, len(list))
 	for i, s := range list {
-		out[i] = celString(s)
+		out[i] = celString(string(s))
 	}
 	return "[" + strings.Join(out, ", ") + "]"
 }
@@ -34,16 +35,11 @@ func celStrings(list []string) string {
 // reserved are words that CEL takes for something else behind a dot.
 var reserved = []string{"in", "true", "false", "null"}
 
+// identifier is the form of names in CEL.
+var identifier = regexp.MustCompile(`\A[A-Za-z_][A-Za-z0-9_]*\z`)
+
 // isIdentifier reports whether a name can stand behind a dot.
-func isIdentifier(s string) bool {
-	for i := range len(s) {
-		c := s[i]
-		if c != '_' && (c < 'a' || c > 'z') && (c < 'A' || c > 'Z') && (i == 0 || c < '0' || c > '9') {
-			return false
-		}
-	}
-	return s != "" && !slices.Contains(reserved, s)
-}
+func isIdentifier(s string) bool { return identifier.MatchString(s) && !slices.Contains(reserved, s) }
 
 // memberOf is the value of a field, and has the test for it; the operand is a map. The type check of the API server refuses to look a name
 // up in an object of the schema; of a dyn it does not know the type.
@@ -140,7 +136,7 @@ func isOneOf(v string, values []string) string {
 // fraction of running the pattern.
 func matchesPattern(v, pattern string) string {
 	conditions := []string{"type(" + v + ") == string"}
-	if s := literalOf(pattern); s != "" {
+	if s := feature.LiteralIn(pattern); s != "" {
 		conditions = append(conditions, v+".contains("+celString(s)+")")
 	}
 	return joinAnd(append(conditions, v+".matches("+celString(pattern)+")")...)
@@ -183,12 +179,6 @@ func outsideBounds(v string, b *feature.Bounds) string {
 	return joinAnd(isSet(v), joinOr(ways...))
 }
 
-// literalOf returns a text that every match of a pattern has in it, or nothing.
-func literalOf(pattern string) string {
-	literal, _ := feature.LiteralIn(pattern)
-	return literal
-}
-
 // scalarText writes a scalar so that no other scalar has the same text; what is no scalar has one text.
 func scalarText(v string) string {
 	return "(type(" + v + ") == string ? 's' + " + v + " : type(" + v + ") == int || type(" + v + ") == double ? string(" + v + ") : " +
@@ -211,6 +201,7 @@ func (p *pathText) withText(text string) *pathText {
 	return &pathText{p.parts, p.text + text, p.pointer}
 }
 
+// withExpr adds the text of an expression x, between two texts.
 func (p *pathText) withExpr(before, x, after string) *pathText {
 	parts := slices.Clip(p.parts)
 	if p.text+before != "" {
@@ -219,6 +210,8 @@ func (p *pathText) withExpr(before, x, after string) *pathText {
 	return &pathText{append(parts, x), after, p.pointer}
 }
 
+// withField adds a field. A stand-in for a name is written like a plain one, because only identifiers are
+// replaced by it.
 func (p *pathText) withField(name string) *pathText {
 	if p.pointer {
 		return p.withText("/" + strings.NewReplacer("~", "~0", "/", "~1").Replace(name))
@@ -255,6 +248,7 @@ func (p *pathText) withIndexOrKey(x string) *pathText {
 	return p.withExpr("", "(type("+x+") == string ? "+pathSegment(x)+" : '[' + string("+x+") + ']')", "")
 }
 
+// asExpression is the CEL expression of the whole path.
 func (p *pathText) asExpression() string {
 	parts := p.parts
 	if p.text != "" {

@@ -26,6 +26,8 @@ func (c *compiler) otherVersions() {
 	}
 }
 
+// judgeOthers lets a policy judge writes in versions that it does not name, after a conversion by the API
+// server. A match condition leaves out the versions that another policy judges as they are.
 func (c *compiler) judgeOthers(name string, match *admissionregistrationv1.MatchResources, conditions *[]admissionregistrationv1.MatchCondition) {
 	g := c.groupOf[name]
 	if g == nil || g.whole {

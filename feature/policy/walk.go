@@ -108,6 +108,8 @@ func stepAs(t *feature.Target, i int, k feature.StepKind) *feature.Target {
 	return &out
 }
 
+// shapeOf finds out how uses of a target are compared. The kinds of the steps are those that the schema gives;
+// see [shapesOf] for targets without one.
 func shapeOf(f *feature.Feature, t *feature.Target) shape {
 	n := len(t.Path)
 	s := shape{target: t, exact: f.Spec.Ratchet == "Unchanged" || t.Values != nil, loop: n, open: n}

@@ -1,5 +1,9 @@
 package process
 
+// Which namespaces have opted in? A watch of their labels knows, and tells the gates of changes. Only the
+// labels of the component are kept: a cluster may have thousands of namespaces, and each process of the
+// component watches them.
+
 import (
 	"context"
 	"maps"
@@ -60,6 +64,7 @@ func (n *namespaces) labelsOf(ctx context.Context, namespace string) (map[string
 // watchNamespaces tells the gates which namespaces opt in and out, until ctx ends.
 func (n *namespaces) watchNamespaces(ctx context.Context) {
 	log := n.process.options.Logger
+	// Annotations and managed fields are most of a namespace, and nobody asks for them here.
 	err := n.informer.SetTransform(func(o any) (any, error) {
 		if m, ok := o.(*metav1.PartialObjectMetadata); ok {
 			m.ManagedFields, m.Annotations = nil, nil

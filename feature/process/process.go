@@ -29,6 +29,7 @@ import (
 	"errors"
 	"fmt"
 	"hash/fnv"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -39,6 +40,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/metadata"
@@ -130,6 +132,7 @@ func New(config *rest.Config, gates *gate.Gates, o Options) (*Process, error) {
 	if o.Renew <= 0 {
 		o.Renew = DefaultRenew
 	}
+	// The lease of a report has whole seconds.
 	o.Renew = max(o.Renew.Truncate(time.Second), time.Second)
 	o.Clock = cmp.Or[clock.WithTicker](o.Clock, clock.RealClock{})
 	p := &Process{options: o, gates: gates, reporter: gates.Reporter(), poke: make(chan struct{}, 1), started: metav1.NewTime(o.Clock.Now())}
@@ -161,6 +164,7 @@ func (p *Process) Begin(ctx context.Context) error {
 	}
 	if ref := p.gates.Model().Spec().ConfigMap; ref != nil {
 		cm, err := p.kube.CoreV1().ConfigMaps(ref.Namespace).Get(ctx, ref.Name, metav1.GetOptions{})
+		// A missing ConfigMap gives the defaults. One that cannot be read is an error, since it may say the opposite of them.
 		switch {
 		case apierrors.IsNotFound(err):
 			p.gates.Set(gate.ConfigMap, nil, "")
@@ -181,6 +185,8 @@ func (p *Process) Begin(ctx context.Context) error {
 	return nil
 }
 
+// takeSettings gives the data of the ConfigMap to the gates. An empty ConfigMap is not a missing one, whose
+// data would be nil.
 func (p *Process) takeSettings(cm *corev1.ConfigMap) []gate.Problem {
 	data := feature.SettingsOf(cm.Data, cm.BinaryData)
 	if data == nil {
@@ -259,12 +265,7 @@ func (p *Process) Start(ctx context.Context) error {
 
 // needsOthers reports whether a feature needs processes.
 func (p *Process) needsOthers() bool {
-	for _, f := range p.gates.Model().Features() {
-		if len(f.Spec.RequiredProcesses) > 0 {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(p.gates.Model().Features(), func(f *feature.Feature) bool { return len(f.Spec.RequiredProcesses) > 0 })
 }
 
 // Name returns the name of the report: COMPONENT.PROCESS.INSTANCE, with a hash if that is no valid name.
@@ -277,14 +278,8 @@ func (p *Process) Name() string {
 func ReportName(component, process, instance string) string {
 	const longest = 200
 	full := component + "." + process + "." + instance
-	name := strings.Trim(strings.Map(func(r rune) rune {
-		if r >= 'a' && r <= 'z' || r >= '0' && r <= '9' || r == '.' || r == '-' {
-			return r
-		}
-		return '-'
-	}, full), ".-")
-	if name == full && len(name) <= longest && !strings.Contains(name, "..") && !strings.Contains(name, "-.") && !strings.Contains(name, ".-") {
-		return name
+	if len(full) <= longest && len(validation.IsDNS1123Subdomain(full)) == 0 {
+		return full
 	}
 	h := fnv.New64a()
 	_, _ = h.Write([]byte(full)) // never fails

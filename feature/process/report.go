@@ -1,5 +1,8 @@
 package process
 
+// How does the cluster know what a process runs with? It keeps a FeatureReport that expires soon after the
+// process has ended. Most writes are renewals, which patch the time only.
+
 import (
 	"context"
 	"encoding/json"

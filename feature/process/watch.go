@@ -1,5 +1,9 @@
 package process
 
+// How does a process hear of changes? It watches the ConfigMap with its settings, and the reports of other
+// processes if a feature needs them. If it may not read any more, the last state stays, and its report says
+// so.
+
 import (
 	"context"
 	"errors"

@@ -82,6 +82,7 @@ func (e *losing) stepOf(x ast.Expr) int {
 	return -1
 }
 
+// nextStep is the step behind step n if a field of that name leads on along the path, -1 otherwise.
 func (e *losing) nextStep(n int, name string) int {
 	// The API server writes names that are no identifiers in CEL with underscores around (k8s.io/apiserver/pkg/cel, Escape).
 	if n < 0 || n >= len(e.path) || e.path[n].Kind != feature.Field || e.path[n].Name != name {
@@ -123,6 +124,8 @@ func (e *losing) fateOf(x ast.Expr, want bool) feature.Fate {
 
 func (e *losing) mustBeTrue(x ast.Expr) feature.Fate { return e.fateOf(x, true) }
 
+// fateOfCall is [losing.fateOf] for a call. at is the step of the path that the call itself stands for, which
+// it does as an index such as self['f'].
 func (e *losing) fateOfCall(c ast.CallExpr, at int, want bool) feature.Fate {
 	args := c.Args()
 	switch name := c.FunctionName(); name {
@@ -167,6 +170,8 @@ func (e *losing) fateOfCall(c ast.CallExpr, at int, want bool) feature.Fate {
 	return out
 }
 
+// fateOfConditional judges c ? yes : no, which has to be true. If the loss decides the condition, one branch
+// alone counts.
 func (e *losing) fateOfConditional(c, yes, no ast.Expr) feature.Fate {
 	switch e.mustBeTrue(c) {
 	case feature.Holds:

@@ -1,5 +1,8 @@
 package skew
 
+// How old is a report, if clocks differ and the API server can be away? A watcher measures by its own clock,
+// from the moment when it saw the last renewal.
+
 import (
 	"errors"
 	"time"

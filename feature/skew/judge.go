@@ -1,5 +1,9 @@
 package skew
 
+// Do all agree about a feature? The settings, the processes that report it, those that it requires, and what
+// enforces it at the API server. For example, with two revisions of a webhook, one of which has the feature
+// off, the condition says RollingUpdate and names both.
+
 import (
 	"fmt"
 	"slices"
@@ -146,6 +150,7 @@ func (j *judge) readReports() {
 	}
 }
 
+// judgeAgainIn bounds the time for which the result holds.
 func (j *judge) judgeAgainIn(d time.Duration) {
 	if j.result.Again == 0 || d < j.result.Again {
 		j.result.Again = d
@@ -253,6 +258,7 @@ func (j *judge) judgeComponent() {
 	case len(list) > 0 || len(broken) > 0:
 		c.Status = metav1.ConditionTrue
 		c.Reason = v1alpha1.ReasonRollingUpdate
+		// The worst reason of the features counts: a rolling update passes by itself.
 		for i := range list {
 			if f := j.result.Features[list[i].Gate]; f.Reason != v1alpha1.ReasonRollingUpdate && c.Reason != v1alpha1.ReasonProcessesDisagree {
 				c.Reason = f.Reason
@@ -280,6 +286,8 @@ func (j *judge) judgeComponent() {
 	j.result.Component = c
 }
 
+// skewMessage is the message of the component's condition: a line for each disagreement, then the settings
+// that processes refuse.
 func (j *judge) skewMessage(list []Disagreement, broken []string) string {
 	var lines []string
 	for i := range list[:min(len(list), maxGates)] {

@@ -1,15 +1,19 @@
 package skew
 
+// What does a process run with that writes no report? Programs with a gate of k8s.io/component-base tell it in
+// a metric.
+
 import (
 	"bytes"
-	"cmp"
 	"fmt"
+	"maps"
 	"slices"
 
 	"github.com/prometheus/common/expfmt"
 	"github.com/prometheus/common/model"
 
 	"sluice.dev/api/v1alpha1"
+	"sluice.dev/feature"
 )
 
 // Metric is the name of the metric that processes with a gate of k8s.io/component-base expose.
@@ -28,7 +32,7 @@ func FromMetrics(text []byte) ([]v1alpha1.ReportedFeature, error) {
 	if family == nil {
 		return nil, fmt.Errorf("there is no metric %s", Metric)
 	}
-	var out []v1alpha1.ReportedFeature
+	on := map[string]bool{}
 	for _, m := range family.GetMetric() {
 		gate := ""
 		for _, l := range m.GetLabel() {
@@ -36,21 +40,15 @@ func FromMetrics(text []byte) ([]v1alpha1.ReportedFeature, error) {
 				gate = l.GetValue()
 			}
 		}
-		if gate == "" || gate == "AllAlpha" || gate == "AllBeta" {
+		if gate == "" || gate == feature.AllAlpha || gate == feature.AllBeta {
 			continue
 		}
-		on := m.GetGauge().GetValue() + m.GetUntyped().GetValue()
-		out = append(out, v1alpha1.ReportedFeature{Gate: gate, Enabled: on != 0})
+		// A gate whose stage changed while the process ran occurs once for each stage. It is on if it is on in one of them.
+		on[gate] = on[gate] || m.GetGauge().GetValue()+m.GetUntyped().GetValue() != 0
 	}
-	// A gate whose stage changed while the process ran occurs once for each stage. It is on if it is on in one of them.
-	slices.SortFunc(out, func(a, b v1alpha1.ReportedFeature) int {
-		if a.Gate == b.Gate && a.Enabled != b.Enabled {
-			if a.Enabled {
-				return -1
-			}
-			return 1
-		}
-		return cmp.Compare(a.Gate, b.Gate)
-	})
-	return slices.CompactFunc(out, func(a, b v1alpha1.ReportedFeature) bool { return a.Gate == b.Gate }), nil
+	var out []v1alpha1.ReportedFeature
+	for _, gate := range slices.Sorted(maps.Keys(on)) {
+		out = append(out, v1alpha1.ReportedFeature{Gate: gate, Enabled: on[gate]})
+	}
+	return out, nil
 }

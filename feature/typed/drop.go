@@ -21,9 +21,9 @@ type Enabler interface {
 }
 
 // Gated is a part of objects of type T that a feature gates.
-type Gated[T any] interface {
+type Gated[T any] struct {
 	// drop removes the part from object if the feature is off and none of the old objects uses it. It reports whether it removed anything.
-	dropPart(gates Enabler, object *T, old []*T) bool
+	drop func(gates Enabler, object *T, old []*T) bool
 }
 
 // DropDisabled removes the parts of disabled features from an object. On creation, with old nil, it removes all of them. On update
@@ -34,13 +34,17 @@ func DropDisabled[T any](gates Enabler, object, old *T, parts ...Gated[T]) int {
 	if old != nil {
 		before = []*T{old}
 	}
-	n := 0
+	return dropParts(gates, object, before, parts)
+}
+
+// dropParts drops each of the parts, and counts those that were there.
+func dropParts[T any](gates Enabler, object *T, old []*T, parts []Gated[T]) (dropped int) {
 	for _, p := range parts {
-		if p.dropPart(gates, object, before) {
-			n++
+		if p.drop(gates, object, old) {
+			dropped++
 		}
 	}
-	return n
+	return dropped
 }
 
 // Field gates a field of objects of type T. at returns the field, or nil if its parent is missing:
@@ -49,26 +53,18 @@ func DropDisabled[T any](gates Enabler, object, old *T, parts ...Gated[T]) int {
 //
 // The field is in use if it is not the zero value. If the old object uses it, with any value, it stays.
 func Field[T, F any](name featuregate.Feature, at func(object *T) *F) Gated[T] {
-	return &gatedField[T, F]{name, at}
-}
-
-type gatedField[T, F any] struct {
-	name featuregate.Feature
-	at   func(*T) *F
-}
-
-func (f *gatedField[T, F]) usesField(object *T) bool {
-	p := f.at(object)
-	return p != nil && !isZero(p)
-}
-
-func (f *gatedField[T, F]) dropPart(gates Enabler, object *T, old []*T) bool {
-	if !f.usesField(object) || gates.Enabled(f.name) || slices.ContainsFunc(old, f.usesField) {
-		return false
+	uses := func(object *T) bool {
+		p := at(object)
+		return p != nil && !isZero(p)
 	}
-	var zero F
-	*f.at(object) = zero
-	return true
+	return Gated[T]{func(gates Enabler, object *T, old []*T) bool {
+		if !uses(object) || gates.Enabled(name) || slices.ContainsFunc(old, uses) {
+			return false
+		}
+		var zero F
+		*at(object) = zero
+		return true
+	}}
 }
 
 // isZero reports whether a field counts as missing. An empty slice or map does, because JSON omits both.
@@ -89,74 +85,43 @@ func Items[T, I any, K comparable](list func(object *T) []I, key func(item *I) K
 	if key == nil {
 		key = func(*I) (none K) { return none }
 	}
-	return &gatedItems[T, I, K]{list, key, parts}
-}
-
-type gatedItems[T, I any, K comparable] struct {
-	list  func(*T) []I
-	key   func(*I) K
-	parts []Gated[I]
-}
-
-func (l *gatedItems[T, I, K]) dropPart(gates Enabler, object *T, old []*T) bool {
-	before := map[K][]*I{}
-	for _, o := range old {
-		list := l.list(o)
-		for i := range list {
-			k := l.key(&list[i])
-			before[k] = append(before[k], &list[i])
+	return Gated[T]{func(gates Enabler, object *T, old []*T) bool {
+		before := map[K][]*I{}
+		for _, o := range old {
+			items := list(o)
+			for i := range items {
+				k := key(&items[i])
+				before[k] = append(before[k], &items[i])
+			}
 		}
-	}
-	dropped := false
-	list := l.list(object)
-	for i := range list {
-		item := &list[i]
-		if dropParts(gates, item, before[l.key(item)], l.parts) {
-			dropped = true
+		dropped := 0
+		items := list(object)
+		for i := range items {
+			item := &items[i]
+			dropped += dropParts(gates, item, before[key(item)], parts)
 		}
-	}
-	return dropped
+		return dropped > 0
+	}}
 }
 
 // Entries gates parts of the values of a map. Values returns the map, which is changed in place; an entry is compared with that of the
 // same key in the old object.
 func Entries[T, V any, K comparable](values func(object *T) map[K]V, parts ...Gated[V]) Gated[T] {
-	return &gatedEntries[T, V, K]{values, parts}
-}
-
-type gatedEntries[T, V any, K comparable] struct {
-	values func(*T) map[K]V
-	parts  []Gated[V]
-}
-
-func (m *gatedEntries[T, V, K]) dropPart(gates Enabler, object *T, old []*T) bool {
-	before := make([]map[K]V, len(old))
-	for i, o := range old {
-		before[i] = m.values(o)
-	}
-	dropped := false
-	values := m.values(object)
-	for k, v := range values {
-		var same []*V
-		for _, b := range before {
-			if o, ok := b[k]; ok {
-				same = append(same, &o)
+	return Gated[T]{func(gates Enabler, object *T, old []*T) bool {
+		dropped := 0
+		entries := values(object)
+		for k, v := range entries {
+			var same []*V
+			for _, o := range old {
+				if before, ok := values(o)[k]; ok {
+					same = append(same, &before)
+				}
+			}
+			if n := dropParts(gates, &v, same, parts); n > 0 {
+				entries[k] = v
+				dropped += n
 			}
 		}
-		if dropParts(gates, &v, same, m.parts) {
-			values[k] = v
-			dropped = true
-		}
-	}
-	return dropped
-}
-
-// dropParts drops each of the parts.
-func dropParts[T any](gates Enabler, object *T, old []*T, parts []Gated[T]) (dropped bool) {
-	for _, p := range parts {
-		if p.dropPart(gates, object, old) {
-			dropped = true
-		}
-	}
-	return dropped
+		return dropped > 0
+	}}
 }

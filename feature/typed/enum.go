@@ -1,5 +1,8 @@
 package typed
 
+// Which values of an enum may a client write now? Those that are always valid, those whose feature is on, and
+// the one that the stored object has.
+
 import (
 	"slices"
 

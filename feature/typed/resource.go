@@ -1,5 +1,8 @@
 package typed
 
+// How does code with Go types ask the evaluator, which judges decoded JSON? The object is converted there and
+// back.
+
 import (
 	"fmt"
 

@@ -223,6 +223,8 @@ func samePart(f *feature.Feature, a, b *feature.Target) bool {
 	return equality.Semantic.DeepEqual(x, y)
 }
 
+// countListing lists the objects of one resource in one version, page by page, and counts what they use. The
+// error says which resource could not be listed.
 func (c *counter) countListing(ctx context.Context, l *listing) error {
 	path := "/apis/" + l.Group + "/" + l.version
 	if l.Group == "" {
@@ -256,6 +258,8 @@ func (c *counter) countListing(ctx context.Context, l *listing) error {
 	return nil
 }
 
+// countObject counts the uses of one object. If an earlier pass has counted it for a feature, in another
+// version, only its uses are added: the object is the same one.
 func (c *counter) countObject(l *listing, object map[string]any) {
 	meta, _ := object["metadata"].(map[string]any)
 	namespace, _ := meta["namespace"].(string)

@@ -1,5 +1,10 @@
 package life
 
+// Where does the marker of a new feature belong? Above a field in the Go types, or above the package clause of
+// a version. The packages are read as if the marker were there, so that a mistake is found before anything is
+// written. For example, with --field Book.Banner the line // +sluice:feature=Banner goes above Banner in type
+// Book.
+
 import (
 	"cmp"
 	"fmt"
@@ -63,6 +68,8 @@ func (m *addedMark) belongsTo(pkg *loader.Package, typ, field string) bool {
 	return m.field == name || m.field == pkg.Name+"."+name
 }
 
+// addLineAbove notes the line of the marker. It goes above the line of a mark, which must begin with a word:
+// the field, or package.
 func (m *addedMark) addLineAbove(at *mark, word string) {
 	m.lines = append(m.lines, addedLine{at.file, at.line, word, "// +" + markFeature + "=" + m.gate})
 }
@@ -85,6 +92,7 @@ type noVersionError struct {
 	others  []goVersion
 }
 
+// Error names the versions that there are.
 func (e *noVersionError) Error() string {
 	var have []string
 	for _, v := range e.others {

@@ -1,5 +1,9 @@
 package life
 
+// What was the state of a component before? It is read from the generated files of a git revision or of a
+// folder, which do not need the Go types of that time. For example, git:v1.3.0 has the features.yaml, the
+// manifests and the CRDs of that release.
+
 import (
 	"cmp"
 	"context"
@@ -116,11 +120,13 @@ func LoadBase(ctx context.Context, f *File, against string, day time.Time) (stat
 			paths = append(paths, c.Path)
 		}
 	}
+	// No output has whole CRDs, so those of source tell the schemas.
 	if len(paths) == 1 {
 		paths = append(paths, base.Source.CRDs...)
 	}
 	set, err = read(paths...)
 	var features []v1alpha1.Feature
+	// Generated files that are there now and were not then were committed later: the history in features.yaml has to do.
 	if _, missing := os.Stat(f.resolvePath(f.Output.Manifests)); errors.Is(err, input.ErrNotFound) && missing == nil {
 		lacks := "it lacks a generated file: " + err.Error()
 		if set, err = base.readDeclared(read); set == nil && err == nil {

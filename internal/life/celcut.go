@@ -1,5 +1,9 @@
 package life
 
+// What becomes of a validation rule if a field is left out of the schema? Tests for the field become false,
+// and what constants then decide goes. For example, !has(self.banner) || self.banner != '' becomes true, and
+// the rule goes. If the rest still reads the field, the field cannot be left out.
+
 import (
 	"encoding/json"
 	"fmt"
@@ -33,6 +37,7 @@ func plainScalar(raw string) string {
 	return raw
 }
 
+// quoteJSON writes a string as JSON.
 func quoteJSON(s string) string {
 	data, err := json.Marshal(s)
 	if err != nil {
@@ -63,6 +68,8 @@ func withoutValues(rule string, path feature.Path, values []string) (out, proble
 	return r.rewriteRule(rule)
 }
 
+// rewriteRule rewrites one rule. Macros are not expanded, because the result is written as text again:
+// has(self.a) stays has(self.a).
 func (r *rewriter) rewriteRule(rule string) (out, problem string) {
 	env, err := cel.NewEnv(cel.OptionalTypes(), cel.ClearMacros())
 	if err != nil {
@@ -73,6 +80,7 @@ func (r *rewriter) rewriteRule(rule string) (out, problem string) {
 		return rule, "" // the API server's own validation reports it
 	}
 	e := r.rewriteExpr(parsed.NativeRep().Expr())
+	// A rule that reads a value stays, since stored objects may have it. One that reads a field which the schema lacks does not compile.
 	if r.values == nil && r.refersToField(e) {
 		return rule, "needs it: write has(...) in front, or gate the rule too"
 	}
@@ -89,6 +97,7 @@ func (r *rewriter) rewriteRule(rule string) (out, problem string) {
 	return text, ""
 }
 
+// boolLiteralOf returns the value of true and false; ok is false for other expressions.
 func boolLiteralOf(e celast.Expr) (value, ok bool) {
 	if e.Kind() != celast.LiteralKind {
 		return false, false
@@ -97,6 +106,7 @@ func boolLiteralOf(e celast.Expr) (value, ok bool) {
 	return bool(b), ok
 }
 
+// newBool is a literal in the place of an expression, with the ID of that.
 func (r *rewriter) newBool(e celast.Expr, v bool) celast.Expr {
 	return r.make.NewLiteral(e.ID(), types.Bool(v))
 }
@@ -149,6 +159,7 @@ func isMacro(c celast.CallExpr) bool {
 func (r *rewriter) bindVariables(c celast.CallExpr, f func()) {
 	over, ok := r.pathOf(c.Target())
 	item := append(slices.Clip(over), feature.Step{Kind: feature.Each})
+	// The variable may hide one outside, so the map is replaced and not changed.
 	old := r.vars
 	r.vars = maps.Clone(old)
 	for i, a := range c.Args()[:len(c.Args())-1] {
@@ -163,6 +174,8 @@ func (r *rewriter) bindVariables(c celast.CallExpr, f func()) {
 	r.vars = old
 }
 
+// rewriteExpr rewrites an expression from its parts up. Only calls are rewritten: has(), operators and macros
+// are calls here. A test in the literal of a list or map stays, and [rewriter.refersToField] finds it.
 func (r *rewriter) rewriteExpr(e celast.Expr) celast.Expr {
 	if e.Kind() != celast.CallKind {
 		return e
@@ -214,6 +227,7 @@ func (r *rewriter) foldConstants(e celast.Expr, name string, args []celast.Expr)
 			if known[i] && value[i] == decides {
 				return r.newBool(e, decides)
 			}
+			// The other side decides.
 			if known[i] {
 				return args[1-i]
 			}

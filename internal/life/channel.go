@@ -1,5 +1,10 @@
 package life
 
+// How does a CRD look without the features that a channel leaves out? Their fields, values and versions go,
+// and so does what names them: required fields, rules, printer columns. The result is proven to be narrower
+// than the whole CRD, so that an upgrade to the whole one is safe. For example, channel stable is without the
+// fields of alpha and beta features.
+
 import (
 	"cmp"
 	"context"
@@ -364,6 +369,7 @@ func schemaMatching(list []feature.Condition) (out apiextensionsv1.JSONSchemaPro
 func cutField(root *apiextensionsv1.JSONSchemaProps, path feature.Path) (problems []string) {
 	name := path[len(path)-1].Name
 	withSchemaAt(root, path[:len(path)-1], func(parent *apiextensionsv1.JSONSchemaProps) {
+		// Without its declaration the field would be one of any name there, and clients could still write it.
 		open := parent.AdditionalProperties != nil || parent.XPreserveUnknownFields != nil && *parent.XPreserveUnknownFields || parent.XEmbeddedResource
 		if open {
 			problems = append(problems, fmt.Sprintf("%s takes fields of any name, so that it could still be written", placeName(path[:len(path)-1])))
@@ -393,6 +399,7 @@ func cutField(root *apiextensionsv1.JSONSchemaProps, path feature.Path) (problem
 	return append(problems, cutRules(root, path, withoutField)...)
 }
 
+// placeName names a place in messages.
 func placeName(p feature.Path) string {
 	if len(p) == 0 {
 		return "the object"
@@ -432,6 +439,7 @@ func pruneField(s *apiextensionsv1.JSONSchemaProps, path feature.Path, condition
 			dead = dead || len(kept) == 0
 		}
 	}
+	// What cannot hold any more is never forbidden.
 	if s.Not != nil && pruneField(s.Not, path, true) {
 		s.Not = nil
 	}

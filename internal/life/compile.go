@@ -1,5 +1,9 @@
 package life
 
+// Does the copy of a package compile? The go command says so, while the files of the copy are on the disk for
+// a moment. Its errors name the place in the package that was copied, because nothing of the copy is left to
+// look at.
+
 import (
 	"bytes"
 	"cmp"
@@ -71,6 +75,7 @@ func (c *packageCopy) compilerProblems(dir, said string) (own, copied Problems, 
 			own = append(own, p)
 		}
 	}
+	// What has no place, such as an error in go.mod, is no fault of the copy.
 	if own == nil && copied == nil {
 		own = placeless
 	}

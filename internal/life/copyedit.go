@@ -65,6 +65,7 @@ func copyFile(name string, data []byte, from *goVersion, version string) (*copie
 	return out, nil
 }
 
+// isImport reports whether a declaration is one of imports.
 func isImport(d ast.Decl) bool {
 	g, ok := d.(*ast.GenDecl)
 	return ok && g.Tok == token.IMPORT
@@ -78,6 +79,7 @@ type copier struct {
 	edits []textEdit
 }
 
+// offsetOf is the byte of the file at a position.
 func (c *copier) offsetOf(p token.Pos) int { return c.set.Position(p).Offset }
 
 // renameEdits give a file another version in its package clause, in the comments above it, and in strings that are its version: with the group, or what

@@ -1,5 +1,9 @@
 package life
 
+// What does kubectl explain say about a gated field? One sentence at the end of its description, such as:
+// Alpha since v1.2.0, off by default: feature Banner of component demo. The sentences are recognised and taken
+// out again when a generated CRD is read.
+
 import (
 	"fmt"
 	"regexp"

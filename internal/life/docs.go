@@ -1,5 +1,9 @@
 package life
 
+// What does the documentation of a component say about its features? The content is collected as data, which a
+// template turns into Markdown, and which -o json prints as it is. Release notes are the changes between two
+// releases, by the history in features.yaml.
+
 import (
 	"bytes"
 	"embed"
@@ -127,6 +131,7 @@ func (p *Project) Docs() *Docs {
 			s := &f.Spec.Stages[i]
 			x.Stages = append(x.Stages, StageDoc{lowerStage(s.Stage), feature.Since(s), onOff(defaults[i], s.LockToDefault || s.Stage == v1alpha1.Removed)})
 		}
+		// The present entry shows what is in effect with the level and the other features, which its history alone does not tell.
 		if f.Entry >= 0 {
 			x.Stages[f.Entry].Default = x.Default
 		}
@@ -165,6 +170,7 @@ func onOff(on, fixed bool) string {
 	return feature.OnOff(on)
 }
 
+// sentenceCase begins a text with a capital. The text must not be empty.
 func sentenceCase(s string) string { return strings.ToUpper(s[:1]) + s[1:] }
 
 // Notes collects the changes after release from, up to release to.
@@ -302,6 +308,8 @@ func fillBuiltIn(name string, data any) ([]byte, error) {
 	return fillTemplate(name, text, data)
 }
 
+// fillTemplate executes a template with the functions cell, which keeps a text within a cell of a table, and
+// join.
 func fillTemplate(name string, text []byte, data any) ([]byte, error) {
 	t, err := template.New(name).Funcs(template.FuncMap{"cell": escapeCell, "join": strings.Join}).Parse(string(text))
 	if err != nil {
@@ -366,6 +374,7 @@ func (p *Project) howTo(f *feature.Feature, defaults *feature.States) string {
 // waysToChange are settings that may turn a feature on or off: the level, or its key, with those of the features that it requires or that imply it.
 func (p *Project) waysToChange(f *feature.Feature, on bool) (ways []map[string]string) {
 	level := f.Level
+	// To turn a feature off by the level, it takes the next narrower one.
 	if !on {
 		level = map[v1alpha1.Level]v1alpha1.Level{v1alpha1.LevelAlpha: v1alpha1.LevelBeta, v1alpha1.LevelBeta: v1alpha1.LevelStable}[level]
 	}

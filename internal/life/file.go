@@ -1,5 +1,8 @@
 package life
 
+// What does an author write by hand? features.yaml: the component, the history of its features, the policy,
+// and what is to be generated. Errors have the line, and all of them are reported at once.
+
 import (
 	"cmp"
 	"context"
@@ -148,6 +151,7 @@ func (p Problem) String() string {
 	return report.Position{File: p.File, Line: p.Line}.Tell(p.Message)
 }
 
+// addProblem adds a problem. The file is empty and the line 0 if the place is not known.
 func (p *Problems) addProblem(file string, line int, format string, args ...any) {
 	*p = append(*p, Problem{file, line, fmt.Sprintf(format, args...)})
 }
@@ -175,6 +179,8 @@ func Read(ctx context.Context, path string) (*File, error) {
 	return parseFile(ctx, path, data)
 }
 
+// parseFile reads the text of features.yaml, and checks what needs neither the API nor package feature. If the
+// error is of type [Problems], the file is returned with it.
 func parseFile(ctx context.Context, path string, data []byte) (*File, error) {
 	set, err := input.DecodeObjects(ctx, path, data)
 	if err != nil {
@@ -198,6 +204,7 @@ func parseFile(ctx context.Context, path string, data []byte) (*File, error) {
 	if file.Component == "" {
 		wrong("", "component is missing: the name of the component")
 	}
+	// Features without parts need markers, and generated CRDs need an API to come from.
 	marked := slices.ContainsFunc(file.Features, func(e Entry) bool { return !e.BehaviourOnly && len(e.Parts) == 0 })
 	if !file.hasSource() && (marked || len(file.Output.CRDs) > 0) {
 		wrong("source", "source is missing: packages with Go types, or crds")
@@ -256,6 +263,7 @@ func (f *File) Template() string { return f.optionalPath(f.Output.Template) }
 // DocsFile is output.docs, relative to the working directory; empty if features.yaml has none.
 func (f *File) DocsFile() string { return f.optionalPath(f.Output.Docs) }
 
+// optionalPath is [File.resolvePath] for a path that may be left out.
 func (f *File) optionalPath(p string) string {
 	if p == "" {
 		return ""

@@ -1,5 +1,8 @@
 package life
 
+// How do Go programs get the features? As constants, so that a wrong name does not compile, and as a
+// declaration for package feature/gate. Only what differs from the zero value is written.
+
 import (
 	"fmt"
 	"go/ast"
@@ -198,6 +201,7 @@ func goLiteralOf(v reflect.Value) (string, error) {
 	return "", fmt.Errorf("values of the type %s cannot be written as Go code", v.Type())
 }
 
+// sliceLiteral writes a slice. Structs in it get a line each, without their type, as gofmt -s has them.
 func sliceLiteral(v reflect.Value) (string, error) {
 	item := v.Type().Elem()
 	before, between, after := "", ", ", ""
@@ -218,6 +222,8 @@ func sliceLiteral(v reflect.Value) (string, error) {
 	return v.Type().String() + "{" + before + strings.Join(items, between) + after + "}", nil
 }
 
+// structLiteral writes a struct without its empty and unexported fields: in one line if they are few and
+// short.
 func structLiteral(v reflect.Value) (string, error) {
 	var fields []string
 	multi := false

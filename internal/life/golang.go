@@ -1,5 +1,10 @@
 package life
 
+// Which parts of an API do the markers in Go types gate? controller-tools makes the CRDs, and a marker travels
+// with it as a tag in the schema. So a marker at a type is found at each field that uses the type, wherever
+// that is. For example, +sluice:feature=Banner at a type Banner gates spec.banner of Book and
+// spec.header.banner of Magazine.
+
 import (
 	"cmp"
 	"context"
@@ -307,6 +312,7 @@ func (r *goReader) tagNode(pkg *loader.Package, node ast.Node, values *markers.M
 				target = markers.DescribesType
 			}
 			pos, text := node.Pos(), ""
+			// controller-tools gives a value without its place. The nearest comment above that has this value is the marker.
 			for i := len(comments) - 1; i >= 0; i-- {
 				c := &comments[i]
 				if c.claimed || c.pos > node.Pos() {
@@ -404,6 +410,8 @@ func (r *goReader) tagConstants(pkg *loader.Package, file *ast.File, comments []
 	}
 }
 
+// tagConstant adds the tags of one constant declaration to the types of its constants. For a constant of a
+// basic type, or of a type of another package, nobody knows which fields take its value, so that is an error.
 func (r *goReader) tagConstant(pkg *loader.Package, vs *ast.ValueSpec, c *comment) {
 	at := pkg.Fset.Position(c.pos)
 	file := r.relativePath(at.Filename)

@@ -1,5 +1,9 @@
 package life
 
+// May a component change its features like that? The law has rules, such as that a beta feature is not removed
+// within nine months of its announcement, and a policy says which windows and rules hold. Two states of the
+// component are compared.
+
 import (
 	"cmp"
 	"context"
@@ -75,6 +79,7 @@ func (p *Project) State() *State {
 	}
 }
 
+// specOf returns the definition of a feature with all its parts, nil if there is none.
 func (s *State) specOf(gate string) *v1alpha1.FeatureSpec {
 	for i := range s.Features {
 		if s.Features[i].Gate == gate {
@@ -84,6 +89,7 @@ func (s *State) specOf(gate string) *v1alpha1.FeatureSpec {
 	return nil
 }
 
+// crdNamed returns a CRD by its name, such as books.example.dev; nil if there is none.
 func (s *State) crdNamed(name string) *apiextensionsv1.CustomResourceDefinition {
 	for _, c := range s.CRDs {
 		if c.Name == name {
@@ -116,6 +122,7 @@ func Verify(ctx context.Context, old, next *State, day time.Time) (*report.Repor
 	f := next.File
 	nothing := old == nil
 	if nothing {
+		// An empty state stands for the missing one, so that rules about the new state alone need no case for it.
 		old = &State{Model: &feature.Model{}}
 	}
 	l := &law{ctx: ctx, old: old, next: next, day: day, windows: map[v1alpha1.Stage]Window{}}
@@ -204,6 +211,7 @@ func (l *law) readPolicy(f *File) (off []string, err error) {
 		bad("policy", "there is no policy %q%s; the policies are %s", name, brief.Hint(name, names), strings.Join(names, ", "))
 	}
 	stages := []string{string(v1alpha1.Alpha), string(v1alpha1.Beta), string(v1alpha1.Stable)}
+	// Windows of the file replace those of the policy, one by one.
 	for s, w := range f.Windows {
 		if !slices.Contains(stages, string(s)) {
 			bad("windows."+string(s), "there is no window for %q%s; the stages are %s", s, brief.Hint(string(s), stages), strings.Join(stages, ", "))
@@ -345,6 +353,7 @@ func (l *law) dayOf(release string) (time.Time, bool) {
 // tooEarly says why release to is too early for a change at a stage, if release from announced the change; empty if it is not.
 func (l *law) tooEarly(stage v1alpha1.Stage, from, to string) string {
 	w := l.windows[stage]
+	// The policy wants no announcement at this stage.
 	if w == (Window{}) {
 		return ""
 	}
@@ -398,6 +407,8 @@ func isLaterMinor(a, b *semver.Version) bool {
 	return a.Major() > b.Major() || a.Major() == b.Major() && a.Minor() > b.Minor()
 }
 
+// sameRelease reports whether two releases are the same version: v1.2.0 and 1.2 are. Texts that are no
+// versions are never the same.
 func sameRelease(a, b string) bool {
 	x, errX := semver.NewVersion(a)
 	y, errY := semver.NewVersion(b)

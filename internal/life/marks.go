@@ -1,5 +1,9 @@
 package life
 
+// Which markers are there, and how does a tag find the way through controller-tools? Each marker has a number, which
+// is written into the keyword id of the schema that it marks. CRDs do not use this keyword otherwise. In the end the
+// numbers are removed from there.
+
 import (
 	"cmp"
 	"errors"
@@ -159,6 +163,7 @@ func newMark(name string, value any) mark {
 	return mark{}
 }
 
+// asBounds returns the bounds of a marker, whose numbers controller-tools reads as int.
 func (m *beyondMarker) asBounds() *v1alpha1.Bounds {
 	wide := func(n *int) *int64 {
 		if n == nil {
@@ -253,6 +258,7 @@ func takeTags(crd *apiextensionsv1.CustomResourceDefinition, version *apiextensi
 			numbers = append(numbers, more...)
 			return more != nil && reflect.DeepEqual(a, apiextensionsv1.JSONSchemaProps{})
 		})
+		// Those that stay say more than a tag, and still have it: DeleteFunc shows copies.
 		for i := range s.AllOf {
 			tagsOf(&s.AllOf[i])
 		}
@@ -324,9 +330,11 @@ func versionUse(crd *apiextensionsv1.CustomResourceDefinition, version string, n
 	return use{n, v1alpha1.Part{Group: crd.Spec.Group, Resource: crd.Spec.Names.Plural, Versions: []string{version}, WholeVersion: true}}
 }
 
+// compareUses orders uses by resource, field and version, so that the same types always give the same parts.
 func compareUses(a, b use) int {
 	return cmp.Or(strings.Compare(a.part.Group, b.part.Group), strings.Compare(a.part.Resource, b.part.Resource), strings.Compare(a.part.Field, b.part.Field),
 		slices.Compare(a.part.Versions, b.part.Versions), strings.Compare(a.part.Pattern, b.part.Pattern), slices.Compare(a.part.Values, b.part.Values), cmp.Compare(a.mark, b.mark))
 }
 
+// sortedKeys returns the keys of a map in order.
 func sortedKeys[V any](m map[string]V) []string { return slices.Sorted(maps.Keys(m)) }

@@ -27,6 +27,7 @@ func (e *noVersionError) copySource() (goVersion, error) {
 	if len(found) == 0 {
 		return goVersion{}, e
 	}
+	// Stored versions come first, then stable ones and the newest, as kubectl prefers them.
 	slices.SortFunc(found, func(a, b goVersion) int {
 		if a.stored != b.stored {
 			return map[bool]int{true: -1, false: 1}[a.stored]

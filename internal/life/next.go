@@ -1,5 +1,9 @@
 package life
 
+// Where may a feature of a cluster go next? Each later stage is tried in the next minor release, and the law
+// says what stands against it. For example, a beta feature of last month may become stable, and may not be
+// removed.
+
 import (
 	"context"
 	"slices"
@@ -84,6 +88,7 @@ func stateOfOne(file *File, spec v1alpha1.FeatureSpec, release string, day time.
 	return s, nil
 }
 
+// firstFailure is the message of the first finding of a report that fails; empty if there is none.
 func firstFailure(r *report.Report) string {
 	for _, c := range r.CRDs {
 		for _, f := range c.Findings {

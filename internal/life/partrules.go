@@ -1,5 +1,9 @@
 package life
 
+// Which changes of the API itself does the law forbid? Those that leave stored objects without a value or a
+// meaning, and those that open a part to everybody at once. For example, a new required field in v1 refuses
+// every client that does not know it.
+
 import (
 	"regexp"
 	"slices"
@@ -98,6 +102,8 @@ func partRules() []Rule {
 	}
 }
 
+// fieldDropped passes a field that is gone with its version, and one whose feature was removed after its
+// announcement.
 func (l *law) fieldDropped() {
 	l.eachTarget(l.old, func(f *feature.Feature, t *feature.Target) {
 		now := l.next.Model.Feature(f.Spec.Gate)
@@ -108,6 +114,7 @@ func (l *law) fieldDropped() {
 	})
 }
 
+// fieldIncompatible passes alpha versions, for which [law.alphaVersionBroken] is.
 func (l *law) fieldIncompatible() {
 	l.eachBreakage(func(gate string, x *report.Finding) {
 		if gate != "" && !alphaVersion.MatchString(x.Version) {
@@ -116,6 +123,8 @@ func (l *law) fieldIncompatible() {
 	})
 }
 
+// alphaVersionBroken counts fields with a gate and without: v1alpha1 promises the same objects as long as it
+// is called so.
 func (l *law) alphaVersionBroken() {
 	l.eachBreakage(func(_ string, x *report.Finding) {
 		if alphaVersion.MatchString(x.Version) {
@@ -124,6 +133,8 @@ func (l *law) alphaVersionBroken() {
 	})
 }
 
+// betaVersionAlone looks for a served version that clients of a beta version could have moved to before it
+// went.
 func (l *law) betaVersionAlone() {
 	for _, old := range l.old.CRDs {
 		next := l.next.crdNamed(old.Name)
@@ -141,6 +152,7 @@ func (l *law) betaVersionAlone() {
 	}
 }
 
+// tombstoneReused passes a feature that was on when it was removed: its field had graduated, and stays.
 func (l *law) tombstoneReused() {
 	l.eachTarget(l.next, func(f *feature.Feature, t *feature.Target) {
 		if old := l.old.Model.Feature(f.Spec.Gate); old != nil && old.Stage == v1alpha1.Removed && !f.Default && t.Schema != nil && schemaAt(l.old, t) == nil && l.old.servesVersion(t) {
@@ -149,6 +161,8 @@ func (l *law) tombstoneReused() {
 	})
 }
 
+// gateDropped passes features that are stable, deprecated or removed by now: what they gated may be open to
+// everybody.
 func (l *law) gateDropped() {
 	l.eachTarget(l.old, func(f *feature.Feature, t *feature.Target) {
 		now := l.next.Model.Feature(f.Spec.Gate)
@@ -161,6 +175,7 @@ func (l *law) gateDropped() {
 	})
 }
 
+// partAddedLate passes a field that was there before, without a gate, and parts in new versions.
 func (l *law) partAddedLate() {
 	l.eachTarget(l.next, func(f *feature.Feature, t *feature.Target) {
 		old := l.old.Model.Feature(f.Spec.Gate)
@@ -173,6 +188,8 @@ func (l *law) partAddedLate() {
 	})
 }
 
+// newFieldRequired counts gated fields too: once the feature is open, writers that do not send the field are
+// refused.
 func (l *law) newFieldRequired() {
 	l.newFields(func(crd, version string, path feature.Path, parent, _ *apiextensionsv1.JSONSchemaProps) {
 		if slices.Contains(parent.Required, path[len(path)-1].Name) {
@@ -181,6 +198,7 @@ func (l *law) newFieldRequired() {
 	})
 }
 
+// newFieldNotGated passes the status, which controllers write.
 func (l *law) newFieldNotGated() {
 	l.newFields(func(crd, version string, path feature.Path, _, _ *apiextensionsv1.JSONSchemaProps) {
 		if path[0].Name != "status" && !l.isGated(crd, version, path, "") {
@@ -189,6 +207,7 @@ func (l *law) newFieldNotGated() {
 	})
 }
 
+// newValueNotGated counts values that join an enum which was there before.
 func (l *law) newValueNotGated() {
 	l.newValues(func(crd, version string, path feature.Path, value string) {
 		if !l.isGated(crd, version, path, value) {
@@ -197,6 +216,7 @@ func (l *law) newValueNotGated() {
 	})
 }
 
+// newValueAtOnce looks at values that a feature gates; the others are [law.newValueNotGated]'s.
 func (l *law) newValueAtOnce() {
 	l.newValues(func(crd, version string, path feature.Path, value string) {
 		l.eachTarget(l.next, func(f *feature.Feature, t *feature.Target) {
@@ -210,6 +230,8 @@ func (l *law) newValueAtOnce() {
 	})
 }
 
+// unknownValuesUndocumented looks at new enums that a feature gates, since only such a feature has an entry to
+// write it into.
 func (l *law) unknownValuesUndocumented() {
 	l.newFields(func(crd, version string, path feature.Path, _, s *apiextensionsv1.JSONSchemaProps) {
 		if len(s.Enum) == 0 {
@@ -290,6 +312,7 @@ func (s *State) servesVersion(t *feature.Target) bool {
 	return crd != nil && slices.Contains(servedVersions(crd), t.Version)
 }
 
+// servedVersions lists the names of the versions that a CRD serves, in its order.
 func servedVersions(crd *apiextensionsv1.CustomResourceDefinition) (out []string) {
 	for _, v := range crd.Spec.Versions {
 		if v.Served {
@@ -314,10 +337,12 @@ func (l *law) wasEndAnnounced(gate string) bool {
 	return e.Stages[i-1].Stage == v1alpha1.Deprecated || from != "" && isNewerRelease(end, from) || isNewerRelease(l.next.Release, end) || sameRelease(end, l.old.Release)
 }
 
+// sameTarget reports whether two targets gate the same, in the same version. Patterns and bounds may differ.
 func sameTarget(a, b *feature.Target) bool {
 	return a.Group == b.Group && a.Resource == b.Resource && a.Version == b.Version && a.WholeVersion == b.WholeVersion && a.Path.String() == b.Path.String() && slices.Equal(a.Values, b.Values)
 }
 
+// orVersion names what a target gates.
 func orVersion(t *feature.Target) string {
 	if t.WholeVersion {
 		return "the version " + t.Version

@@ -1,5 +1,8 @@
 package life
 
+// Do features.yaml and the API fit together? Each marker must name a feature, and each feature a part, unless
+// it gates behaviour only. What both say is joined into one declaration, which package feature checks.
+
 import (
 	"cmp"
 	"context"
@@ -67,6 +70,7 @@ func loadWith(ctx context.Context, f *File, day time.Time, extra *addedMark) (*P
 		}
 	}
 	for _, c := range p.base {
+		// A generated CRD may be the source of the next run, and would get each text twice.
 		undescribe(c)
 		whole, err := withConditionalMarkers(c, api, nil)
 		if err != nil {
@@ -96,6 +100,7 @@ type partsOf map[string][]int
 
 // joinMarkedParts gives each feature the parts that marks gate.
 func (p *Project) joinMarkedParts(api *goAPI) (wrong Problems) {
+	// A mark that reaches no field, and a part with two marks, are slips: the author would believe that something is gated which is not.
 	reached := make([]bool, len(api.marks))
 	first := map[string]int{}
 	for _, u := range api.uses {
@@ -144,6 +149,7 @@ func (p *Project) defineModel(api *goAPI, day time.Time) (wrong Problems) {
 		spec.Component = p.File.Component
 		own := spec.Parts
 		spec.Parts, from[e.Gate] = mergedParts(api, e.Gate)
+		// -1 stands for features.yaml, which has these parts itself.
 		for range own {
 			from[e.Gate] = append(from[e.Gate], -1)
 		}

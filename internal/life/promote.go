@@ -1,5 +1,9 @@
 package life
 
+// How does a feature get its next stage? The law is asked first. Then the entry is added to the text of
+// features.yaml, which keeps its form and its comments, and the change log gets a line. For example, promote
+// Banner --stage beta adds {stage: Beta, release: v1.3.0}.
+
 import (
 	"bytes"
 	"cmp"
@@ -217,6 +221,7 @@ func (p *Project) waysToAdd(lines []string, i int, stage string, parts []v1alpha
 		return at
 	}
 	gate, last := find("gate"), find("stages[%d]", n-1)
+	// A feature in braces stands on one line, or begins with the brace in front of its gate.
 	braces := strings.HasSuffix(strings.TrimRight(lines[gate.Line-1][:max(gate.Column-1, 0)], " "), "{") || gate.Line == last.Line
 	inBraces, inLines, err := partsText(parts, max(gate.Column-1, 0))
 	if err != nil {
@@ -233,6 +238,7 @@ func (p *Project) waysToAdd(lines []string, i int, stage string, parts []v1alpha
 		}
 		ways = append(ways, strings.Join(out, ""))
 	}
+	// The last stage tells the form of the list: its line begins with - in a list of lines.
 	line := lines[last.Line-1]
 	if indent := len(line) - len(strings.TrimLeft(line, " ")); last.Line != find("stages").Line && strings.HasPrefix(line[indent:], "-") {
 		end := last.Line

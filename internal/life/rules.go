@@ -1,5 +1,8 @@
 package life
 
+// Which changes of features does the law forbid? Each rule is one literal with its reason and its remedy, and
+// a method of its name. For example, stage-moved-back refuses a beta feature that becomes alpha again.
+
 import (
 	"cmp"
 	"slices"
@@ -15,6 +18,7 @@ import (
 // ranks orders the stages.
 var ranks = []v1alpha1.Stage{"", v1alpha1.Alpha, v1alpha1.Beta, v1alpha1.Stable, v1alpha1.Deprecated, v1alpha1.Removed}
 
+// stageRank orders stages: 0 for none, 1 for Alpha and so on; -1 for a word that is no stage.
 func stageRank(s v1alpha1.Stage) int { return slices.Index(ranks, s) }
 
 // Doc finds the documentation of a rule.
@@ -160,12 +164,14 @@ func eachPair(check func(l *law, p *pair)) func(*law) {
 	}
 }
 
+// stageMovedBack passes features that had not begun in the base: plans may change.
 func (l *law) stageMovedBack(p *pair) {
 	if p.oldAt >= 0 && p.is != nil && stageRank(p.isStage) < stageRank(p.wasStage) {
 		l.addFinding(p.gate, "stages", "%s was %s in %s and is now %s", p.gate, lowerStage(p.wasStage), l.old.Release, orPlanned(p.isStage))
 	}
 }
 
+// historyChanged compares the entries that had begun in the base. Later ones are plans, which may change.
 func (l *law) historyChanged(p *pair) {
 	for i := range p.oldAt + 1 {
 		if i >= len(p.next.Stages) || !equality.Semantic.DeepEqual(&p.old.Stages[i], &p.next.Stages[i]) {
@@ -185,6 +191,7 @@ func (l *law) eachGone(f func(spec *v1alpha1.FeatureSpec, was *feature.Feature))
 	}
 }
 
+// featureVanished passes features that another one has the parts of: they were renamed.
 func (l *law) featureVanished() {
 	l.eachGone(func(spec *v1alpha1.FeatureSpec, was *feature.Feature) {
 		if was.Stage != v1alpha1.Removed && l.sameParts(spec) == "" { // feature-renamed reports the others
@@ -193,6 +200,8 @@ func (l *law) featureVanished() {
 	})
 }
 
+// featureRenamed takes a feature for another one's new name if the base does not have it and it gates the same
+// parts.
 func (l *law) featureRenamed() {
 	l.eachGone(func(spec *v1alpha1.FeatureSpec, _ *feature.Feature) {
 		if other := l.sameParts(spec); other != "" {
@@ -201,6 +210,7 @@ func (l *law) featureRenamed() {
 	})
 }
 
+// tombstoneGone is about entries of removed features, which [law.featureVanished] passes.
 func (l *law) tombstoneGone() {
 	l.eachGone(func(spec *v1alpha1.FeatureSpec, was *feature.Feature) {
 		if was.Stage == v1alpha1.Removed {
@@ -209,12 +219,16 @@ func (l *law) tombstoneGone() {
 	})
 }
 
+// removedFeatureRevived is about gates. Fields that come back are [law.tombstoneReused]'s.
 func (l *law) removedFeatureRevived(p *pair) {
 	if p.wasStage == v1alpha1.Removed && p.oldAt >= 0 && p.is != nil && p.isStage != v1alpha1.Removed {
 		l.addFinding(p.gate, "stages", "%s was removed, and is now %s", p.gate, orPlanned(p.isStage))
 	}
 }
 
+// removedTooEarly measures from the entry Deprecated, or from the announcement in features.yaml. The stage
+// before decides how long the window is. A gate alone may go sooner, by the policy or after two minor releases
+// with a lock, because the feature stays.
 func (l *law) removedTooEarly(p *pair) {
 	i := slices.IndexFunc(p.next.Stages, func(s v1alpha1.FeatureStage) bool { return s.Stage == v1alpha1.Removed })
 	if i <= 0 || p.wasStage == v1alpha1.Removed || p.isStage != v1alpha1.Removed {
@@ -248,6 +262,8 @@ func (l *law) removedTooEarly(p *pair) {
 	}
 }
 
+// defaultChangedTooEarly passes alpha features, promotions that turn a feature on, and the second release of a
+// value of an enum, whose first one announced it.
 func (l *law) defaultChangedTooEarly(p *pair) {
 	for _, s := range p.steps {
 		// Users expect that a promotion to stable turns a feature on.
@@ -265,6 +281,7 @@ func (l *law) defaultChangedTooEarly(p *pair) {
 	}
 }
 
+// announcementBackdated needs the earlier features.yaml, which a cluster does not have.
 func (l *law) announcementBackdated() {
 	if l.old.File == nil {
 		return
@@ -280,6 +297,7 @@ func (l *law) announcementBackdated() {
 	})
 }
 
+// betaSkipped goes by the history, so that a beta release between the base and now counts.
 func (l *law) betaSkipped(p *pair) {
 	for _, s := range p.steps {
 		if s.from.stage == v1alpha1.Alpha && s.to.stage == v1alpha1.Stable {
@@ -288,6 +306,7 @@ func (l *law) betaSkipped(p *pair) {
 	}
 }
 
+// bornTooStable counts features that begin as deprecated too: they were never there to be tried.
 func (l *law) bornTooStable(p *pair) {
 	for _, s := range p.steps {
 		if s.from.stage == "" && (s.to.stage == v1alpha1.Stable || s.to.stage == v1alpha1.Deprecated) {
@@ -296,6 +315,8 @@ func (l *law) bornTooStable(p *pair) {
 	}
 }
 
+// lockOpened passes a lock that goes together with its default, as for a value of an enum in its second
+// release.
 func (l *law) lockOpened(p *pair) {
 	for _, s := range p.steps {
 		if s.from.locked && !s.to.locked && s.from.on == s.to.on {
@@ -304,6 +325,8 @@ func (l *law) lockOpened(p *pair) {
 	}
 }
 
+// lockedAgainstUsers passes stable features, whose users had a stage to get ready, and removals, which have
+// rules of their own.
 func (l *law) lockedAgainstUsers(p *pair) {
 	for _, s := range p.steps {
 		if s.from.stage != "" && !s.from.locked && s.to.locked && s.from.stage != v1alpha1.Stable && s.to.stage != v1alpha1.Removed {
@@ -312,12 +335,14 @@ func (l *law) lockedAgainstUsers(p *pair) {
 	}
 }
 
+// keyChanged compares keys with their defaults filled in, so that writing out the default key changes nothing.
 func (l *law) keyChanged(p *pair) {
 	if p.was != nil && p.is != nil && p.oldAt >= 0 && (p.was.Spec.Key != p.is.Spec.Key || p.was.Spec.Inverted != p.is.Spec.Inverted) {
 		l.addFinding(p.gate, "key", "the key of %s was %s and is now %s, or means the opposite", p.gate, p.was.Spec.Key, p.is.Spec.Key)
 	}
 }
 
+// promotedUndocumented also reports a page that is named and is no file of the project.
 func (l *law) promotedUndocumented(p *pair) {
 	l.promoted(p, "documentation", "documentation", func(e *Entry) bool { return e.Documentation != "" })
 	if page := p.entry.Documentation; (p.isStage == v1alpha1.Beta || p.isStage == v1alpha1.Stable) && !l.next.File.hasPage(page) {
@@ -325,6 +350,7 @@ func (l *law) promotedUndocumented(p *pair) {
 	}
 }
 
+// promotedUntested wants tests of both values, because users run both.
 func (l *law) promotedUntested(p *pair) {
 	l.promoted(p, "tests", "tests for on and off", func(e *Entry) bool { return len(e.Tests.On) > 0 && len(e.Tests.Off) > 0 })
 }
@@ -348,6 +374,7 @@ func (l *law) promoted(p *pair, where, what string, has func(*Entry) bool) {
 	}
 }
 
+// singleReaderUnsafe says nothing if several processes read a value, or if nobody says who does.
 func (l *law) singleReaderUnsafe(p *pair) {
 	for _, s := range p.steps {
 		if len(p.entry.ReadBy) == 1 && s.to.on && !s.from.on && l.countMinors(p.entry.SafeSince, cmp.Or(s.to.release, l.next.Release)) < 2 {
@@ -356,6 +383,7 @@ func (l *law) singleReaderUnsafe(p *pair) {
 	}
 }
 
+// gateOverdue leaves to package feature how long a stage may last.
 func (l *law) gateOverdue() {
 	for _, x := range l.next.Model.Lint(l.day) {
 		if x.Code == feature.CodeOverdue {
@@ -364,12 +392,15 @@ func (l *law) gateOverdue() {
 	}
 }
 
+// releaseMovedBack is reported at the first feature.
 func (l *law) releaseMovedBack() {
 	if isNewerRelease(l.old.Release, l.next.Release) && len(l.next.Features) > 0 {
 		l.addFinding(l.next.Features[0].Gate, "", "the release was %s and is now %s", l.old.Release, l.next.Release)
 	}
 }
 
+// releaseNotRecorded passes stages with a day of their own, and the release in preparation, whose day is
+// today.
 func (l *law) releaseNotRecorded(p *pair) {
 	for i := range p.next.Stages[:p.nextAt+1] {
 		s := &p.next.Stages[i]
@@ -390,12 +421,15 @@ func (l *law) sameParts(old *v1alpha1.FeatureSpec) string {
 	return ""
 }
 
+// partKey is the same for parts that gate the same, in any version.
 func partKey(p *v1alpha1.Part) string {
 	return strings.Join([]string{p.Group, p.Resource, p.Field, strings.Join(p.Values, ","), p.Pattern, boundsOf(p)}, "|")
 }
 
+// lowerStage is a stage as sentences have it.
 func lowerStage(s v1alpha1.Stage) string { return strings.ToLower(string(s)) }
 
+// orPlanned is [lowerStage] for a stage that may not have begun.
 func orPlanned(s v1alpha1.Stage) string {
 	if s == "" {
 		return "only planned"

@@ -1,5 +1,9 @@
 package life
 
+// How does a feature begin? With its entry in features.yaml at stage alpha, its marker in the Go types, the
+// generated files and a test that runs with the feature on and off. If there is no features.yaml yet, one is
+// made that fits the layout of the project.
+
 import (
 	"cmp"
 	"context"
@@ -140,6 +144,7 @@ func loadMarked(ctx context.Context, file *File, f *NewFeature, day time.Time) (
 	if err != nil {
 		return nil, nil, err
 	}
+	// Of a file that is copied and gets the marker, the one with the marker counts.
 	copied = slices.DeleteFunc(copied, func(c outFile) bool {
 		return slices.ContainsFunc(marked, func(m outFile) bool { return m.path == c.path })
 	})
@@ -172,6 +177,7 @@ func newFeaturesFile(ctx context.Context, dir string, f *NewFeature) ([]byte, er
 	if m := moduleLine.FindSubmatch(module); m != nil {
 		name = path.Base(string(m[1]))
 	}
+	// The folder api is where kubebuilder and most operators have their types.
 	packages, crds := "", ""
 	if entries, err := os.ReadDir(filepath.Join(dir, "api")); err == nil && len(entries) > 0 {
 		packages, crds = "./api/...", "config/crd/"

@@ -1,5 +1,7 @@
 package life
 
+// How is every schema within a CRD reached? One walk serves descriptions, tags and the law.
+
 import (
 	"maps"
 	"slices"

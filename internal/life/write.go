@@ -1,5 +1,8 @@
 package life
 
+// How are generated files written? All or none, each by a rename, so that a build that runs meanwhile never
+// sees half of one.
+
 import (
 	"bytes"
 	"errors"

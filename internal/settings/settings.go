@@ -94,6 +94,9 @@ func FromSet(set *input.Set, gatesKey string) (*Settings, error) {
 	return nil, set.Objects[1].WrongAt(one)
 }
 
+// ofObject returns the settings of one document. What is of apiVersion v1 has to be a ConfigMap, so that
+// another kind there is reported and not taken for a mapping. Anything else with apiVersion and kind
+// configures a program, and only its featureGates count.
 func ofObject(o *input.Object, gatesKey string) (*Settings, error) {
 	if o.Twice != nil {
 		return nil, o.Twice
@@ -233,6 +236,8 @@ func gatesText(o *input.Object, key string, gates map[string]any) (string, error
 	return strings.Join(entries, ","), nil
 }
 
+// readFolder reads the files of a mounted ConfigMap. Kubelet exchanges them while they are read, so one that
+// is gone meanwhile is passed over. Folders and names with a dot in front are its own.
 func readFolder(path string) (*Settings, error) {
 	entries, err := os.ReadDir(path)
 	if err != nil {

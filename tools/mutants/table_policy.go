@@ -25,7 +25,7 @@ var policyFaults = []fault{
 		broken: "beta features stay closed for resources whose level is lifted",
 	},
 	{
-		in: "feature/policy.(*gates).onAndOffTests", find: "off = g.closedWords(off)", put: "off = falseWords",
+		in: "feature/policy.(*gates).onAndOffTests", find: "off = g.closedWords(off)", put: "off = g.boolWords(false)",
 		broken: "allowed does not close a feature",
 	},
 	{

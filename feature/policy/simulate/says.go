@@ -1,5 +1,9 @@
 package simulate
 
+// Does a policy in a cluster treat a gate as open? Controllers ask this of the policies that the API server
+// has, to know whether they follow the settings yet. The answer comes from the stored expressions, not from
+// what they should be.
+
 import (
 	"context"
 	"fmt"

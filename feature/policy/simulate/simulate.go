@@ -174,6 +174,8 @@ type checked struct {
 	err     error
 }
 
+// newChecked compiles the variables of a policy. The API server compiles stored expressions with everything
+// that it knows, and new ones only with what the version before it knows, which is not asked here.
 func newChecked(params bool, variables []admissionregistrationv1.Variable) *checked {
 	c, err := plugincel.NewCompositedCompiler(environment.MustBaseEnvSet(environment.DefaultCompatibilityVersion()))
 	k := &checked{c, plugincel.OptionalVariableDeclarations{HasParams: params, HasAuthorizer: true}, err}
@@ -217,6 +219,8 @@ func newMatcher(compiler func() *checked, name string, params bool, list []admis
 	})
 }
 
+// compileValidating compiles the variables, rules and messages of a policy. Messages are written without an
+// authorizer, as in the API server.
 func compileValidating(p *admissionregistrationv1.ValidatingAdmissionPolicy) (validating.Validator, error) {
 	k := newChecked(p.Spec.ParamKind != nil, p.Spec.Variables)
 	if k.err != nil {
@@ -237,6 +241,8 @@ func compileValidating(p *admissionregistrationv1.ValidatingAdmissionPolicy) (va
 	return v, k.err
 }
 
+// compileMutating compiles the variables and patches of a policy. Other mutations than JSON patches are an
+// error.
 func compileMutating(p *admissionregistrationv1.MutatingAdmissionPolicy) (*mutator, error) {
 	k := newChecked(p.Spec.ParamKind != nil, p.Spec.Variables)
 	if k.err != nil {
@@ -282,7 +288,6 @@ func (objects) GetObjectTyper() runtime.ObjectTyper {
 
 // run is one request on its way.
 type run struct {
-	request   *Request
 	gvr       schema.GroupVersionResource
 	attr      *admission.VersionedAttributes
 	operation admissionregistrationv1.OperationType
@@ -331,6 +336,7 @@ func (s *Simulator) Run(ctx context.Context, r *Request) (*Result, error) {
 			out.Refused = append(out.Refused, Refusal{m.policy.Name, why, true})
 		}
 	}
+	// A patch replaces the object, and never changes it in place.
 	if after, ok := n.attr.VersionedObject.Object().(*unstructured.Unstructured); ok && after != before {
 		out.Object = after.Object
 	}
@@ -345,8 +351,10 @@ func (s *Simulator) Run(ctx context.Context, r *Request) (*Result, error) {
 	return out, nil
 }
 
+// newRun prepares a request as admission plugins get it. Objects are copied, and get the version of the
+// request. The error says that there is no object at all.
 func newRun(r *Request) (*run, error) {
-	n := &run{request: r, gvr: schema.GroupVersionResource{Group: r.Group, Version: r.Version, Resource: r.Resource}, access: access{r.MayUse}}
+	n := &run{gvr: schema.GroupVersionResource{Group: r.Group, Version: r.Version, Resource: r.Resource}, access: access{r.MayUse}}
 	// A typed nil in an interface is no nil: objects that are not there stay out.
 	var object, old runtime.Object
 	var u *unstructured.Unstructured
@@ -389,6 +397,7 @@ func newRun(r *Request) (*run, error) {
 	return n, nil
 }
 
+// matchesRequest reports whether a policy is about the request, by its rules alone.
 func (n *run) matchesRequest(m *admissionregistrationv1.MatchResources) bool {
 	if m == nil {
 		return false
@@ -427,6 +436,8 @@ func (n *run) meetsConditions(ctx context.Context, matcher func() (matchconditio
 	return result.Matches, "", nil
 }
 
+// runMutation applies the patches of a policy, each to the result of the one before. The error is a refusal,
+// as in the API server with failurePolicy Fail.
 func (n *run) runMutation(ctx context.Context, policy string, m *mutator, params runtime.Object) error {
 	ctx = m.compiler.CreateContext(ctx)
 	for _, p := range m.patchers {
@@ -452,6 +463,8 @@ func (n *run) costBudget(policy string) int64 {
 	return celconfig.RuntimeCELCostBudget
 }
 
+// runValidation adds what a validating policy says to the result. The error is that of an expression that does
+// not compile.
 func (n *run) runValidation(ctx context.Context, v *validatingPolicy, out *Result) error {
 	params, stop, why := n.paramFor(v.policy.Spec.ParamKind, v.binding.Spec.ParamRef)
 	if why != "" {
@@ -464,6 +477,7 @@ func (n *run) runValidation(ctx context.Context, v *validatingPolicy, out *Resul
 	if err != nil {
 		return err
 	}
+	// With failurePolicy Ignore, a condition that fails leaves the policy out.
 	if fail := v.policy.Spec.FailurePolicy; why != "" && (fail == nil || *fail == admissionregistrationv1.Fail) {
 		out.add(v, Refusal{v.policy.Name, why, true})
 	}
