@@ -21,17 +21,16 @@ func versionOfBuild() string {
 }
 
 type versionInfo struct {
-	APIVersion string `json:"apiVersion"`
-	Kind       string `json:"kind"`
-	Version    string `json:"version"`
-	Kubernetes string `json:"kubernetes"`
-	Go         string `json:"go"`
-	Platform   string `json:"platform"`
+	command.Document `json:",inline"`
+	Version          string `json:"version"`
+	Kubernetes       string `json:"kubernetes"`
+	Go               string `json:"go"`
+	Platform         string `json:"platform"`
 }
 
 func thisVersion() versionInfo {
 	return versionInfo{
-		"sluice.dev/v1alpha1", "Version", versionOfBuild(), kubeversion.DefaultKubeBinaryVersion,
+		command.DocumentOf("Version"), versionOfBuild(), kubeversion.DefaultKubeBinaryVersion,
 		runtime.Version(), runtime.GOOS + "/" + runtime.GOARCH,
 	}
 }

@@ -11,7 +11,6 @@ import (
 	"sluice.dev/apply"
 	"sluice.dev/internal/brief"
 	"sluice.dev/internal/cli/command"
-	"sluice.dev/report"
 )
 
 // NewAdopt returns the command adopt.
@@ -40,13 +39,12 @@ Exit codes: 0 all objects are recorded, 1 some kinds could not be listed and obj
 
 // AdoptResult is the outcome for programs.
 type AdoptResult struct {
-	APIVersion string `json:"apiVersion"`
-	Kind       string `json:"kind"`
-	App        string `json:"app"`
-	Namespace  string `json:"namespace"`
-	DryRun     bool   `json:"dryRun,omitempty"`
-	Outcome    string `json:"outcome"`
-	Error      string `json:"error,omitempty"`
+	command.Document `json:",inline"`
+	App              string `json:"app"`
+	Namespace        string `json:"namespace"`
+	DryRun           bool   `json:"dryRun,omitempty"`
+	Outcome          string `json:"outcome"`
+	Error            string `json:"error,omitempty"`
 	// Objects are those that the inventory gets.
 	Objects []apply.Orphan `json:"objects"`
 	// Left are those that an annotation keeps.
@@ -77,7 +75,7 @@ func runAdopt(ctx context.Context, e *command.Env, f *changeFlags, app string) e
 		return err
 	}
 	result := AdoptResult{
-		APIVersion: report.APIVersion, Kind: "AdoptResult", App: app, Namespace: applier.namespace, DryRun: f.dryRun, Outcome: "adopted",
+		Document: command.DocumentOf("AdoptResult"), App: app, Namespace: applier.namespace, DryRun: f.dryRun, Outcome: "adopted",
 		Objects: append([]apply.Orphan{}, plan.Objects...), Left: plan.Left, Unlisted: plan.Unlisted,
 	}
 	did, done := "adopted", "adopted"
@@ -135,10 +133,9 @@ func wrapWords(text string, width int) []string {
 
 // OrphanList is the orphans for programs.
 type OrphanList struct {
-	APIVersion string         `json:"apiVersion"`
-	Kind       string         `json:"kind"`
-	Objects    []apply.Orphan `json:"objects"`
-	Unlisted   []string       `json:"unlisted,omitempty"`
+	command.Document `json:",inline"`
+	Objects          []apply.Orphan `json:"objects"`
+	Unlisted         []string       `json:"unlisted,omitempty"`
 }
 
 func listOrphans(ctx context.Context, e *command.Env, f *lsFlags, a *connection, args []string) error {
@@ -159,7 +156,7 @@ func listOrphans(ctx context.Context, e *command.Env, f *lsFlags, a *connection,
 		return err
 	}
 	if f.output == "json" {
-		return command.Encode(e.Out, OrphanList{report.APIVersion, "OrphanList", append([]apply.Orphan{}, found.Objects...), found.Unlisted})
+		return command.Encode(e.Out, OrphanList{command.DocumentOf("OrphanList"), append([]apply.Orphan{}, found.Objects...), found.Unlisted})
 	}
 	tellUnlisted(e, found.Unlisted)
 	if len(found.Objects) == 0 {

@@ -148,18 +148,17 @@ type deliverer struct {
 
 // Result is the outcome for programs.
 type Result struct {
-	APIVersion string           `json:"apiVersion"`
-	Kind       string           `json:"kind"`
-	App        string           `json:"app,omitempty"`
-	Namespace  string           `json:"namespace"`
-	DryRun     string           `json:"dryRun,omitempty"`
-	Outcome    string           `json:"outcome"`
-	Error      string           `json:"error,omitempty"`
-	Sources    []apply.Source   `json:"sources"`
-	Ran        []string         `json:"preflights"`
-	Report     json.RawMessage  `json:"report,omitempty"`
-	Conflicts  []apply.Conflict `json:"conflicts,omitempty"`
-	NotReady   []apply.NotReady `json:"notReady,omitempty"`
+	command.Document `json:",inline"`
+	App              string           `json:"app,omitempty"`
+	Namespace        string           `json:"namespace"`
+	DryRun           string           `json:"dryRun,omitempty"`
+	Outcome          string           `json:"outcome"`
+	Error            string           `json:"error,omitempty"`
+	Sources          []apply.Source   `json:"sources"`
+	Ran              []string         `json:"preflights"`
+	Report           json.RawMessage  `json:"report,omitempty"`
+	Conflicts        []apply.Conflict `json:"conflicts,omitempty"`
+	NotReady         []apply.NotReady `json:"notReady,omitempty"`
 	// Written is what was created or updated by an apply that has not ended in order.
 	Written []apply.ID `json:"written,omitempty"`
 	// Untried is what the server could not be asked about before the first write.
@@ -208,7 +207,7 @@ func (d *deliverer) runApply(ctx context.Context) error {
 		return err
 	}
 	d.result = Result{
-		APIVersion: report.APIVersion, Kind: "ApplyResult", App: f.app, Namespace: d.applier.namespace, DryRun: f.dryRun, Sources: d.loaded.sources,
+		Document: command.DocumentOf("ApplyResult"), App: f.app, Namespace: d.applier.namespace, DryRun: f.dryRun, Sources: d.loaded.sources,
 		Ran: []string{}, Objects: []ObjectResult{}, Summary: map[string]int{},
 	}
 	if f.dryRun == dryRunNone {

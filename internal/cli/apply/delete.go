@@ -10,7 +10,6 @@ import (
 	"sluice.dev/apply"
 	"sluice.dev/internal/brief"
 	"sluice.dev/internal/cli/command"
-	"sluice.dev/report"
 )
 
 type deleteFlags struct {
@@ -53,14 +52,13 @@ Exit codes: 0 deleted, 1 objects were or would be kept, 2 error.`,
 
 // DeleteResult is the outcome for programs.
 type DeleteResult struct {
-	APIVersion string         `json:"apiVersion"`
-	Kind       string         `json:"kind"`
-	App        string         `json:"app"`
-	Namespace  string         `json:"namespace"`
-	DryRun     bool           `json:"dryRun,omitempty"`
-	Outcome    string         `json:"outcome"`
-	Error      string         `json:"error,omitempty"`
-	Objects    []ObjectResult `json:"objects"`
+	command.Document `json:",inline"`
+	App              string         `json:"app"`
+	Namespace        string         `json:"namespace"`
+	DryRun           bool           `json:"dryRun,omitempty"`
+	Outcome          string         `json:"outcome"`
+	Error            string         `json:"error,omitempty"`
+	Objects          []ObjectResult `json:"objects"`
 	// Warnings are what the API server warns of.
 	Warnings []apply.Warning `json:"warnings,omitempty"`
 }
@@ -135,7 +133,7 @@ func deleteOnce(ctx context.Context, e *command.Env, f *deleteFlags, applier *co
 	}
 	deletes := announceRemovals(plan, told)
 	result := DeleteResult{
-		APIVersion: report.APIVersion, Kind: "DeleteResult", App: app, Namespace: namespace, DryRun: f.dryRun, Outcome: outcomeTried, Objects: []ObjectResult{},
+		Document: command.DocumentOf("DeleteResult"), App: app, Namespace: namespace, DryRun: f.dryRun, Outcome: outcomeTried, Objects: []ObjectResult{},
 	}
 	err = plan.Err()
 	if err == nil && !f.dryRun {

@@ -15,7 +15,6 @@ import (
 	"sluice.dev/internal/brief"
 	"sluice.dev/internal/cli/command"
 	"sluice.dev/internal/config"
-	"sluice.dev/report"
 )
 
 // NewDiff returns the command diff.
@@ -62,14 +61,13 @@ objects that --prune would keep block an apply.`,
 
 // DiffResult is the differences for programs.
 type DiffResult struct {
-	APIVersion string           `json:"apiVersion"`
-	Kind       string           `json:"kind"`
-	App        string           `json:"app,omitempty"`
-	Namespace  string           `json:"namespace"`
-	Sources    []apply.Source   `json:"sources"`
-	Ran        []string         `json:"preflights,omitempty"`
-	Report     json.RawMessage  `json:"report,omitempty"`
-	Conflicts  []apply.Conflict `json:"conflicts,omitempty"`
+	command.Document `json:",inline"`
+	App              string           `json:"app,omitempty"`
+	Namespace        string           `json:"namespace"`
+	Sources          []apply.Source   `json:"sources"`
+	Ran              []string         `json:"preflights,omitempty"`
+	Report           json.RawMessage  `json:"report,omitempty"`
+	Conflicts        []apply.Conflict `json:"conflicts,omitempty"`
 	// Warnings are what the API server warns of.
 	Warnings []apply.Warning `json:"warnings,omitempty"`
 	// Error says which objects belong to other apps; then nothing was compared.
@@ -96,7 +94,7 @@ func (d *differ) runDiff(ctx context.Context, color string) (err error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, f.timeout, fmt.Errorf("the time of --timeout %s is over", f.timeout))
 	defer cancel()
 	d.result = DiffResult{
-		APIVersion: report.APIVersion, Kind: "Diff", App: f.app, Namespace: d.applier.namespace, Sources: d.loaded.sources, Differences: []apply.Difference{},
+		Document: command.DocumentOf("Diff"), App: f.app, Namespace: d.applier.namespace, Sources: d.loaded.sources, Differences: []apply.Difference{},
 	}
 	if f.report != "" && f.report != "text" {
 		d.out = d.Err // standard output is for the document

@@ -13,7 +13,6 @@ import (
 	"sluice.dev/apply"
 	"sluice.dev/internal/cli/command"
 	"sluice.dev/internal/sourceurl"
-	"sluice.dev/report"
 )
 
 type historyFlags struct {
@@ -53,16 +52,15 @@ and the sources with commit or digest. To go back to one, run sluice apply --app
 
 // HistoryResult is the history for programs.
 type HistoryResult struct {
-	APIVersion string           `json:"apiVersion"`
-	Kind       string           `json:"kind"`
-	App        string           `json:"app"`
-	Namespace  string           `json:"namespace"`
-	Revisions  []apply.Revision `json:"revisions"`
+	command.Document `json:",inline"`
+	App              string           `json:"app"`
+	Namespace        string           `json:"namespace"`
+	Revisions        []apply.Revision `json:"revisions"`
 }
 
 func showHistory(e *command.Env, output string, v *apply.Inventory) error {
 	if output == "json" {
-		return command.Encode(e.Out, HistoryResult{report.APIVersion, "History", v.App, v.Namespace, append([]apply.Revision{}, v.History...)})
+		return command.Encode(e.Out, HistoryResult{command.DocumentOf("History"), v.App, v.Namespace, append([]apply.Revision{}, v.History...)})
 	}
 	if len(v.History) == 0 {
 		fmt.Fprintln(e.Err, "no revision is recorded; the next apply with another source records it")

@@ -12,7 +12,6 @@ import (
 
 	"sluice.dev/apply"
 	"sluice.dev/internal/cli/command"
-	"sluice.dev/report"
 )
 
 type lsFlags struct {
@@ -62,9 +61,8 @@ the named app, of all apps of the namespace, or with -A of all apps. sluice adop
 
 // AppList is the apps for programs.
 type AppList struct {
-	APIVersion string             `json:"apiVersion"`
-	Kind       string             `json:"kind"`
-	Apps       []*apply.Inventory `json:"apps"`
+	command.Document `json:",inline"`
+	Apps             []*apply.Inventory `json:"apps"`
 }
 
 func listApps(ctx context.Context, e *command.Env, f *lsFlags, a *connection) error {
@@ -77,7 +75,7 @@ func listApps(ctx context.Context, e *command.Env, f *lsFlags, a *connection) er
 		return err
 	}
 	if f.output == "json" {
-		return errors.Join(err, command.Encode(e.Out, AppList{report.APIVersion, "AppList", append([]*apply.Inventory{}, apps...)}))
+		return errors.Join(err, command.Encode(e.Out, AppList{command.DocumentOf("AppList"), append([]*apply.Inventory{}, apps...)}))
 	}
 	if len(apps) == 0 && err == nil {
 		if namespace == "" {
@@ -117,10 +115,9 @@ func timeText(t *metav1.Time) string {
 
 // ObjectList is the objects of an app for programs.
 type ObjectList struct {
-	APIVersion string           `json:"apiVersion"`
-	Kind       string           `json:"kind"`
-	App        *apply.Inventory `json:"app"`
-	Objects    []apply.NotReady `json:"objects"`
+	command.Document `json:",inline"`
+	App              *apply.Inventory `json:"app"`
+	Objects          []apply.NotReady `json:"objects"`
 }
 
 func listObjects(ctx context.Context, e *command.Env, f *lsFlags, a *connection, app string) error {
@@ -133,7 +130,7 @@ func listObjects(ctx context.Context, e *command.Env, f *lsFlags, a *connection,
 		return err
 	}
 	if f.output == "json" {
-		return command.Encode(e.Out, ObjectList{report.APIVersion, "App", v, states})
+		return command.Encode(e.Out, ObjectList{command.DocumentOf("App"), v, states})
 	}
 	for _, s := range v.Sources {
 		fmt.Fprintf(e.Out, "source %s\n", sourceLine(s))

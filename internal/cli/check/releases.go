@@ -34,8 +34,7 @@ const mostReleases = 200
 
 // ReleaseMatrix is what -o json prints with --releases.
 type ReleaseMatrix struct {
-	APIVersion string `json:"apiVersion"`
-	Kind       string `json:"kind"`
+	command.Document `json:",inline"`
 	// Releases are in their order, the oldest first.
 	Releases []Release `json:"releases"`
 	// Upgrades has every two releases, from the older one.
@@ -222,7 +221,7 @@ func (c *checker) readReleases(ctx context.Context, sources []namedSource) ([]si
 	if err != nil {
 		return nil, nil, err
 	}
-	m := &ReleaseMatrix{APIVersion: "sluice.dev/v1alpha1", Kind: "ReleaseMatrix"}
+	m := &ReleaseMatrix{Document: command.DocumentOf("ReleaseMatrix")}
 	quiet := c.inRange()
 	kept := map[[sha256.Size]byte]*apiextensionsv1.CustomResourceDefinition{}
 	bar := c.Progress("reading releases", int64(len(sources)))

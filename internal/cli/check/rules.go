@@ -27,9 +27,8 @@ type ruleJSON struct {
 
 // RuleList is the rules for programs.
 type RuleList struct {
-	APIVersion string     `json:"apiVersion"`
-	Kind       string     `json:"kind"`
-	Rules      []ruleJSON `json:"rules"`
+	command.Document `json:",inline"`
+	Rules            []ruleJSON `json:"rules"`
 }
 
 // NewRules returns the command rules.
@@ -48,7 +47,7 @@ func NewRules(e *command.Env) *cobra.Command {
 					fmt.Fprintln(e.Out, r.ID)
 				}
 			case "json":
-				l := RuleList{APIVersion: report.APIVersion, Kind: "RuleList"}
+				l := RuleList{Document: command.DocumentOf("RuleList")}
 				for _, r := range crdcheck.Rules() {
 					d, _ := r.Level.Default()
 					l.Rules = append(l.Rules, ruleJSON{r.ID, r.Title, r.Level, d, r.Varies, r.Why, r.Help})

@@ -18,6 +18,15 @@ func (e *Env) ReportOptions() report.Options {
 	return report.Options{Version: e.Version, Width: e.Width, Root: root}
 }
 
+// Document begins every document for programs; its fields come first.
+type Document struct {
+	APIVersion string `json:"apiVersion"`
+	Kind       string `json:"kind"`
+}
+
+// DocumentOf begins a document of a kind.
+func DocumentOf(kind string) Document { return Document{report.APIVersion, kind} }
+
 // Dash is the text of an empty cell of a table.
 func Dash(s string) string { return cmp.Or(s, "-") }
 

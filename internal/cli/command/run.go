@@ -12,7 +12,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"sluice.dev/internal/brief"
-	"sluice.dev/report"
 )
 
 // Exit codes of every command.
@@ -53,7 +52,7 @@ func Run(ctx context.Context, e *Env, args []string, newCommand func(*Env) *cobr
 	}
 	if f := ran.Flags().Lookup("output"); f != nil && f.Value.String() == "json" && !out.written && ran.Annotations[ResultKind] != NoDocument {
 		kind := cmp.Or(ran.Annotations[ResultKind], "Error")
-		_ = Encode(out, Failure{report.APIVersion, kind, OutcomeFailed, brief.OneLine(err.Error())}) // the exit code tells that there was an error
+		_ = Encode(out, Failure{DocumentOf(kind), OutcomeFailed, brief.OneLine(err.Error())}) // the exit code tells that there was an error
 	}
 	return ExitFailed
 }
@@ -85,10 +84,9 @@ func refuseUnknownHelp(root *cobra.Command, args []string) (*cobra.Command, erro
 
 // Failure is the document of a command that fails before it has a document of its own.
 type Failure struct {
-	APIVersion string `json:"apiVersion"`
-	Kind       string `json:"kind"`
-	Outcome    string `json:"outcome"`
-	Error      string `json:"error"`
+	Document `json:",inline"`
+	Outcome  string `json:"outcome"`
+	Error    string `json:"error"`
 }
 
 // checkedWriter remembers the first error, so that a result that could not be written is no success.

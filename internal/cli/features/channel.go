@@ -16,7 +16,6 @@ import (
 	"sluice.dev/feature"
 	"sluice.dev/internal/cli/command"
 	"sluice.dev/internal/life"
-	"sluice.dev/report"
 )
 
 // channelFlags choose a channel.
@@ -48,10 +47,9 @@ func (f *channelFlags) chosenChannel() (life.Channel, error) {
 
 // ChannelStep is the document for programs.
 type ChannelStep struct {
-	APIVersion string `json:"apiVersion"`
-	Kind       string `json:"kind"`
-	Channel    string `json:"channel"`
-	Scanned    int64  `json:"scanned"`
+	command.Document `json:",inline"`
+	Channel          string `json:"channel"`
+	Scanned          int64  `json:"scanned"`
 	// Features are the features that the channel leaves out, with the stored objects that use them.
 	Features []usageOf `json:"features"`
 }
@@ -96,7 +94,7 @@ func channelRun(ctx context.Context, e *command.Env, f *featuresFlags, c *life.C
 	if err := w.canScan(ctx, ""); err != nil {
 		return err
 	}
-	out := ChannelStep{APIVersion: report.APIVersion, Kind: "ChannelStep", Channel: c.String(), Features: []usageOf{}}
+	out := ChannelStep{Document: command.DocumentOf("ChannelStep"), Channel: c.String(), Features: []usageOf{}}
 	var crds []string
 	affected := int64(0)
 	for _, p := range w.parts {

@@ -15,7 +15,6 @@ import (
 	"sluice.dev/internal/cli/command"
 	"sluice.dev/internal/input"
 	"sluice.dev/internal/settings"
-	"sluice.dev/report"
 )
 
 // featureFinding is a finding with the place in the files, for programs.
@@ -38,9 +37,8 @@ func (f *featureFinding) String() string {
 
 // Findings is what lint found, for programs.
 type Findings struct {
-	APIVersion string           `json:"apiVersion"`
-	Kind       string           `json:"kind"`
-	Findings   []featureFinding `json:"findings"`
+	command.Document `json:",inline"`
+	Findings         []featureFinding `json:"findings"`
 }
 
 // codeNoComponent is the code of features whose component is not in the files.
@@ -176,7 +174,7 @@ func printFindings(e *command.Env, output string, list []featureFinding) error {
 		if list == nil {
 			list = []featureFinding{}
 		}
-		return command.PrintDocument(e.Out, output, Findings{report.APIVersion, "FeatureFindings", list})
+		return command.PrintDocument(e.Out, output, Findings{command.DocumentOf("FeatureFindings"), list})
 	}
 	for i := range list {
 		fmt.Fprintln(e.Out, list[i].String())

@@ -14,7 +14,6 @@ import (
 	"sluice.dev/feature"
 	"sluice.dev/internal/brief"
 	"sluice.dev/internal/cli/command"
-	"sluice.dev/report"
 )
 
 // featureState is a feature for programs.
@@ -41,9 +40,8 @@ type featureState struct {
 
 // States is the features of the components, for programs.
 type States struct {
-	APIVersion string         `json:"apiVersion"`
-	Kind       string         `json:"kind"`
-	Features   []featureState `json:"features"`
+	command.Document `json:",inline"`
+	Features         []featureState `json:"features"`
 
 	worldErrors `json:",inline"`
 }
@@ -152,7 +150,7 @@ func (w *featureWorld) printList(e *command.Env, output string, named bool) erro
 		values[i] = w.chosen[i].stateValue()
 	}
 	if output != asTable {
-		return command.PrintDocument(e.Out, output, States{report.APIVersion, "FeatureStates", values, w.errorsToTell(named)})
+		return command.PrintDocument(e.Out, output, States{command.DocumentOf("FeatureStates"), values, w.errorsToTell(named)})
 	}
 	w.tellProblems(e, named)
 	for _, p := range w.partsToTell(named) {
@@ -229,9 +227,8 @@ type Details struct {
 
 // DetailsList has the details of the requested features, for programs.
 type DetailsList struct {
-	APIVersion string    `json:"apiVersion"`
-	Kind       string    `json:"kind"`
-	Features   []Details `json:"features"`
+	command.Document `json:",inline"`
+	Features         []Details `json:"features"`
 
 	worldErrors `json:",inline"`
 }
@@ -259,7 +256,7 @@ func newFeaturesGet(e *command.Env) *cobra.Command {
 				details[i] = w.chosen[i].detailsOf()
 			}
 			if f.output != asTable {
-				return command.PrintDocument(e.Out, f.output, DetailsList{report.APIVersion, "FeatureDetails", details, w.errorsToTell(true)})
+				return command.PrintDocument(e.Out, f.output, DetailsList{command.DocumentOf("FeatureDetails"), details, w.errorsToTell(true)})
 			}
 			w.tellProblems(e, true)
 			for i := range details {

@@ -20,7 +20,6 @@ import (
 	"sluice.dev/internal/brief"
 	"sluice.dev/internal/cli/command"
 	"sluice.dev/internal/life"
-	"sluice.dev/report"
 )
 
 // mostJobs is the limit of jobs that GitHub runs for one matrix.
@@ -41,10 +40,9 @@ type matrixCase struct {
 
 // Matrix is the document for programs.
 type Matrix struct {
-	APIVersion string       `json:"apiVersion"`
-	Kind       string       `json:"kind"`
-	Component  string       `json:"component"`
-	Cases      []matrixCase `json:"cases"`
+	command.Document `json:",inline"`
+	Component        string       `json:"component"`
+	Cases            []matrixCase `json:"cases"`
 }
 
 // matrixFlags are the flags of the command.
@@ -104,7 +102,7 @@ func featuresMatrix(ctx context.Context, e *command.Env, f *matrixFlags, kinds [
 	if err != nil {
 		return err
 	}
-	out := &Matrix{APIVersion: report.APIVersion, Kind: "FeatureMatrix", Component: p.File.Component, Cases: []matrixCase{}}
+	out := &Matrix{Document: command.DocumentOf("FeatureMatrix"), Component: p.File.Component, Cases: []matrixCase{}}
 	var names []string
 	for _, c := range matrix.All(p.Model, f.kinds...) {
 		names = append(names, c.Name)

@@ -16,7 +16,6 @@ import (
 	"sluice.dev/feature/rules"
 	"sluice.dev/internal/cli/command"
 	"sluice.dev/internal/input"
-	"sluice.dev/report"
 )
 
 // needs collects the features that the objects of files use.
@@ -58,7 +57,7 @@ func printNeeds(ctx context.Context, e *command.Env, f *usageFlags) error {
 	if err != nil {
 		return err
 	}
-	n := &needs{d, model, model.Resolve(parsed, feature.Runtime{AssumeProcesses: true}), model.Inspector(), Usage{APIVersion: report.APIVersion, Kind: "FeatureUsage", Features: []usageOf{}}}
+	n := &needs{d, model, model.Resolve(parsed, feature.Runtime{AssumeProcesses: true}), model.Inspector(), Usage{Document: command.DocumentOf("FeatureUsage"), Features: []usageOf{}}}
 	var counted readObjects
 	for _, set := range manifests {
 		for i := range set.Objects {

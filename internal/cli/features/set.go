@@ -18,7 +18,6 @@ import (
 	"sluice.dev/feature"
 	"sluice.dev/internal/cli/command"
 	"sluice.dev/internal/featureusage"
-	"sluice.dev/report"
 )
 
 // maxConflicts is how often a write is retried because another client wrote the ConfigMap in the meantime.
@@ -33,9 +32,8 @@ type setFlags struct {
 
 // Change is the document of enable and disable for programs.
 type Change struct {
-	APIVersion string `json:"apiVersion"`
-	Kind       string `json:"kind"`
-	Component  string `json:"component"`
+	command.Document `json:",inline"`
+	Component        string `json:"component"`
 	// ConfigMap is NAMESPACE/NAME.
 	ConfigMap string `json:"configMap"`
 	DryRun    bool   `json:"dryRun,omitempty"`
@@ -195,7 +193,7 @@ func (p *componentFeatures) configMapRef() string {
 // planChange returns the change to write, or why it is refused.
 func (s *setter) planChange() *Change {
 	p := s.part
-	c := &Change{APIVersion: report.APIVersion, Kind: "FeatureChange", Component: p.component.Name, ConfigMap: p.configMapRef(), DryRun: s.flags.dryRun}
+	c := &Change{Document: command.DocumentOf("FeatureChange"), Component: p.component.Name, ConfigMap: p.configMapRef(), DryRun: s.flags.dryRun}
 	all := feature.Runtime{AssumeProcesses: true}
 	// Compare with the data of the ConfigMap. If they are wrong, other settings are in force.
 	written, _ := p.model.ParseSettings(p.settingsData())

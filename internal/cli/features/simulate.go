@@ -32,11 +32,10 @@ type simulateFlags struct {
 
 // Simulation is the document that the command prints.
 type Simulation struct {
-	APIVersion string             `json:"apiVersion"`
-	Kind       string             `json:"kind"`
-	Allowed    bool               `json:"allowed"`
-	Refused    []simulate.Refusal `json:"refused,omitempty"`
-	Warned     []simulate.Refusal `json:"warned,omitempty"`
+	command.Document `json:",inline"`
+	Allowed          bool               `json:"allowed"`
+	Refused          []simulate.Refusal `json:"refused,omitempty"`
+	Warned           []simulate.Refusal `json:"warned,omitempty"`
 	// Object is the object to be stored, if it differs from the given one.
 	Object map[string]any `json:"object,omitempty"`
 	// Converted are gates that judge the object in another version, which is not simulated.
@@ -112,7 +111,7 @@ func runSimulate(ctx context.Context, e *command.Env, f *simulateFlags) error {
 	if err != nil {
 		return err
 	}
-	out := &Simulation{APIVersion: "sluice.dev/v1alpha1", Kind: "FeatureSimulation", Refused: res.Refused, Warned: res.Warned, Object: res.Object}
+	out := &Simulation{Document: command.DocumentOf("FeatureSimulation"), Refused: res.Refused, Warned: res.Warned, Object: res.Object}
 	refused, dropped := c.addWebhookVerdict(r, out)
 	if dropped {
 		// Validating policies see the object without the parts that the webhook has dropped.

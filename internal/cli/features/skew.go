@@ -14,14 +14,12 @@ import (
 	"sluice.dev/feature/skew"
 	"sluice.dev/internal/brief"
 	"sluice.dev/internal/cli/command"
-	"sluice.dev/report"
 )
 
 // Skew is the document of sluice features skew for programs.
 type Skew struct {
-	APIVersion string          `json:"apiVersion"`
-	Kind       string          `json:"kind"`
-	Components []componentSkew `json:"components"`
+	command.Document `json:",inline"`
+	Components       []componentSkew `json:"components"`
 }
 
 type componentSkew struct {
@@ -75,7 +73,7 @@ func (w *featureWorld) printSkew(e *command.Env, output string, names []string) 
 			return fmt.Errorf("there is no component %q%s", n, brief.Hint(n, known))
 		}
 	}
-	out := Skew{APIVersion: report.APIVersion, Kind: "FeatureSkew", Components: []componentSkew{}}
+	out := Skew{Document: command.DocumentOf("FeatureSkew"), Components: []componentSkew{}}
 	differs := false
 	var unread []error
 	for _, p := range w.parts {

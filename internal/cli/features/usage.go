@@ -17,7 +17,6 @@ import (
 	"sluice.dev/feature"
 	"sluice.dev/internal/cli/command"
 	"sluice.dev/internal/featureusage"
-	"sluice.dev/report"
 )
 
 // maxNames is the limit of objects that are named for each feature.
@@ -33,10 +32,9 @@ type usageFlags struct {
 
 // Usage is the document for programs.
 type Usage struct {
-	APIVersion string    `json:"apiVersion"`
-	Kind       string    `json:"kind"`
-	Scanned    int64     `json:"scanned"`
-	Features   []usageOf `json:"features"`
+	command.Document `json:",inline"`
+	Scanned          int64     `json:"scanned"`
+	Features         []usageOf `json:"features"`
 	// Level is, of files, the least level that opens the features that follow it and are off; empty if none is.
 	Level v1alpha1.Level `json:"level,omitempty"`
 }
@@ -116,7 +114,7 @@ and which setting or least level turns on those that are off. Exit code 1 if any
 }
 
 func (w *featureWorld) printUsage(ctx context.Context, e *command.Env, f *usageFlags, named bool) error {
-	out := Usage{APIVersion: report.APIVersion, Kind: "FeatureUsage", Features: []usageOf{}}
+	out := Usage{Document: command.DocumentOf("FeatureUsage"), Features: []usageOf{}}
 	for _, p := range w.parts {
 		gates := []string{}
 		for _, c := range w.chosen {

@@ -10,7 +10,6 @@ import (
 	"sluice.dev/internal/brief"
 	"sluice.dev/internal/cli/command"
 	"sluice.dev/internal/installation"
-	"sluice.dev/report"
 )
 
 // NewDoctor returns the command doctor.
@@ -64,9 +63,8 @@ Exit codes: 0 no problem, 1 problems (warn or fail), 2 error.`,
 
 // Diagnosis has the checks, for programs.
 type Diagnosis struct {
-	APIVersion string               `json:"apiVersion"`
-	Kind       string               `json:"kind"`
-	Checks     []installation.Check `json:"checks"`
+	command.Document `json:",inline"`
+	Checks           []installation.Check `json:"checks"`
 }
 
 // tellChecks prints the checks. Its error is [command.ErrFindings] where something is wrong.
@@ -76,7 +74,7 @@ func tellChecks(e *command.Env, checks []installation.Check, output string) erro
 		count[c.State]++
 	}
 	if output == "json" {
-		if err := command.Encode(e.Out, Diagnosis{report.APIVersion, "Diagnosis", checks}); err != nil {
+		if err := command.Encode(e.Out, Diagnosis{command.DocumentOf("Diagnosis"), checks}); err != nil {
 			return err
 		}
 	} else {

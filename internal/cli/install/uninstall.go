@@ -11,7 +11,6 @@ import (
 	"sluice.dev/internal/brief"
 	"sluice.dev/internal/cli/command"
 	"sluice.dev/internal/installation"
-	"sluice.dev/report"
 )
 
 type uninstallFlags struct {
@@ -59,9 +58,8 @@ Exit codes: 0 removed, 2 error.`,
 
 // UninstallResult is the outcome for programs.
 type UninstallResult struct {
-	APIVersion string `json:"apiVersion"`
-	Kind       string `json:"kind"`
-	DryRun     bool   `json:"dryRun,omitempty"`
+	command.Document `json:",inline"`
+	DryRun           bool `json:"dryRun,omitempty"`
 	// Outcome is "planned", "removed", "nothing" or "failed".
 	Outcome string `json:"outcome"`
 	Error   string `json:"error,omitempty"`
@@ -88,7 +86,7 @@ func runUninstall(ctx context.Context, e *command.Env, f *uninstallFlags) error 
 	if text {
 		printPlan(e, plan)
 	}
-	result := UninstallResult{APIVersion: report.APIVersion, Kind: "UninstallResult", DryRun: f.dryRun, Outcome: "planned", Plan: plan}
+	result := UninstallResult{Document: command.DocumentOf("UninstallResult"), DryRun: f.dryRun, Outcome: "planned", Plan: plan}
 	switch {
 	case plan.Empty():
 		result.Outcome = "nothing"

@@ -14,7 +14,6 @@ import (
 	"sluice.dev/internal/brief"
 	"sluice.dev/internal/cli/command"
 	"sluice.dev/internal/migrate"
-	"sluice.dev/report"
 )
 
 type migrateFlags struct {
@@ -93,12 +92,11 @@ func (f *migrateFlags) completeNames(ctx context.Context, args []string) []strin
 
 // Result is what became of the CRDs, for programs.
 type Result struct {
-	APIVersion string           `json:"apiVersion"`
-	Kind       string           `json:"kind"`
-	DryRun     bool             `json:"dryRun,omitempty"`
-	Outcome    string           `json:"outcome"`
-	Error      string           `json:"error,omitempty"`
-	CRDs       []migrate.Result `json:"crds"`
+	command.Document `json:",inline"`
+	DryRun           bool             `json:"dryRun,omitempty"`
+	Outcome          string           `json:"outcome"`
+	Error            string           `json:"error,omitempty"`
+	CRDs             []migrate.Result `json:"crds"`
 }
 
 func migrateAll(ctx context.Context, e *command.Env, f *migrateFlags, names []string) error {
@@ -119,7 +117,7 @@ func migrateAll(ctx context.Context, e *command.Env, f *migrateFlags, names []st
 			return err
 		}
 	}
-	out := Result{APIVersion: report.APIVersion, Kind: "MigrationResult", DryRun: f.dryRun, Outcome: migrate.Current, CRDs: []migrate.Result{}}
+	out := Result{Document: command.DocumentOf("MigrationResult"), DryRun: f.dryRun, Outcome: migrate.Current, CRDs: []migrate.Result{}}
 	bad := false
 	for _, name := range names {
 		bar = e.Progress("migrating "+name, 0)

@@ -130,9 +130,8 @@ func contentSize(s *v1beta1.ResolutionRequestStatus) int {
 
 // SummaryList is the requests for programs.
 type SummaryList struct {
-	APIVersion string    `json:"apiVersion"`
-	Kind       string    `json:"kind"`
-	Items      []Summary `json:"items"`
+	command.Document `json:",inline"`
+	Items            []Summary `json:"items"`
 }
 
 func listRequests(ctx context.Context, e *command.Env, f listFlags) error {
@@ -155,7 +154,7 @@ func listRequests(ctx context.Context, e *command.Env, f listFlags) error {
 		return fmt.Errorf("cannot list requests: %w", err)
 	}
 	if f.output == "json" || f.output == "yaml" {
-		return printAs(e.Out, f.output, SummaryList{outputVersion, KindRequestsList, items})
+		return printAs(e.Out, f.output, SummaryList{command.DocumentOf(KindRequestsList), items})
 	}
 	p := &requestTable{out: e.Out, all: f.all, format: f.output, now: e.Now}
 	if len(items) == 0 && !f.watch {

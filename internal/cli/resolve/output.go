@@ -21,7 +21,6 @@ import (
 
 // Version and kinds of what sluice resolve prints with -o json and -o yaml.
 const (
-	outputVersion    = "sluice.dev/v1alpha1"
 	KindResolved     = "ResolvedResourceList"
 	KindRequestsList = "ResolutionRequestSummaryList"
 )
@@ -39,9 +38,8 @@ type resolved struct {
 
 // ResolvedList has the resolved resources, for programs.
 type ResolvedList struct {
-	APIVersion string         `json:"apiVersion"`
-	Kind       string         `json:"kind"`
-	Items      []resolvedItem `json:"items"`
+	command.Document `json:",inline"`
+	Items            []resolvedItem `json:"items"`
 }
 
 type resolvedItem struct {
@@ -66,7 +64,7 @@ func printResolved(e *command.Env, format string, list []resolved) error {
 	var out bytes.Buffer
 	switch format {
 	case "json", "yaml":
-		doc := ResolvedList{APIVersion: outputVersion, Kind: KindResolved, Items: []resolvedItem{}}
+		doc := ResolvedList{Document: command.DocumentOf(KindResolved), Items: []resolvedItem{}}
 		for _, r := range list {
 			doc.Items = append(doc.Items, r.outputItem())
 		}
