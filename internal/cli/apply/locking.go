@@ -1,5 +1,8 @@
 package apply
 
+// Which cluster and namespace does a command about apps work in? Those of its flags, or else of the kubeconfig: sluice ls -n shop connects
+// an applier for the namespace shop.
+
 import (
 	"context"
 	"errors"
@@ -9,7 +12,12 @@ import (
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/rest"
 
+	"sluice.dev/api/v1alpha1"
 	"sluice.dev/apply"
 	"sluice.dev/internal/cli/command"
 	"sluice.dev/internal/config"
@@ -92,4 +100,44 @@ func appsOf(list []string, namespace string) []string {
 		out = append(out, in+"/"+name)
 	}
 	return out
+}
+
+// connection is an applier, with the configuration that it was made from and its namespace.
+type connection struct {
+	*apply.Applier
+
+	config    *rest.Config
+	namespace string
+}
+
+// oneApp is for commands about one app.
+var oneApp = command.OneArg("name one app; sluice ls lists the apps")
+
+// connectApplier makes an applier for the cluster and the namespace of the flags. It does not contact the cluster.
+func connectApplier(f *command.ClusterFlags, o apply.Options) (*connection, error) {
+	config, namespace, err := f.Connect()
+	if err != nil {
+		return nil, err
+	}
+	o.Namespace = namespace
+	applier, err := apply.New(config, o)
+	return &connection{applier, config, namespace}, err
+}
+
+// tellKeeper warns if a Delivery manages the app: the Delivery creates deleted objects again and reverts changes.
+// If Deliveries cannot be read, or the cluster has none, it prints nothing: the warning is a help, not a check.
+func tellKeeper(ctx context.Context, e *command.Env, a *connection, app, undoes string) {
+	client, err := dynamic.NewForConfig(a.config)
+	if err != nil {
+		return
+	}
+	d, err := client.Resource(v1alpha1.SchemeGroupVersion.WithResource("deliveries")).Namespace(a.namespace).Get(ctx, app, metav1.GetOptions{})
+	if err != nil || d.GetDeletionTimestamp() != nil {
+		return
+	}
+	if suspended, _, _ := unstructured.NestedBool(d.Object, "spec", "suspend"); suspended {
+		return
+	}
+	fmt.Fprintf(e.Err, "warning: the Delivery %s/%s applies this app and will %s; suspend or delete the Delivery first (kubectl -n %s delete delivery %s)\n",
+		a.namespace, app, undoes, a.namespace, app)
 }

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"sluice.dev/internal/brief"
 	"sluice.dev/internal/cli/command"
@@ -87,4 +88,15 @@ func tellChecks(e *command.Env, checks []installation.Check, output string) erro
 		fmt.Fprintf(e.Out, "%d ok, %d warn, %d fail\n", count[installation.OK], count[installation.Warn], count[installation.Fail])
 	}
 	return command.FindingsIf(count[installation.Warn]+count[installation.Fail] > 0)
+}
+
+// addNamespace adds the flag for the namespace of Sluice. It was called --sluice-namespace once, which is still taken.
+func addNamespace(fs *pflag.FlagSet, namespace *string) {
+	fs.StringVarP(namespace, "namespace", "n", installation.DefaultNamespace, "namespace where Sluice runs, as in sluice manifests --namespace")
+	fs.SetNormalizeFunc(func(_ *pflag.FlagSet, name string) pflag.NormalizedName {
+		if name == "sluice-namespace" {
+			name = "namespace"
+		}
+		return pflag.NormalizedName(name)
+	})
 }
