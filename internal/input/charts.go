@@ -244,7 +244,7 @@ func (r *reader) addTemplate(ctx context.Context, t chartTemplate, rendered stri
 	case err == nil:
 		r.set.Unrendered = append(r.set.Unrendered, left)
 		return nil
-	case r.keepAll:
+	case r.opts.KeepAll:
 		return r.keepUnread(fileError(t.name, err, "is a template of a CustomResourceDefinition, and it is not rendered: %v", why), t.data)
 	}
 	r.set.Unrendered = append(r.set.Unrendered, left)
@@ -427,11 +427,7 @@ func renderedFiles(dir, out string) map[string]string {
 
 // copyFolderBeside is [surroundings.copyFolder] of the file system.
 func (r *reader) copyFolderBeside(ctx context.Context, dir string, add func(string, []byte) error) error {
-	full := filepath.FromSlash(dir)
-	if !filepath.IsAbs(full) {
-		full = filepath.Join(r.opts.Dir, full)
-	}
-	root, err := os.OpenRoot(cmp.Or(full, "."))
+	root, err := os.OpenRoot(cmp.Or(r.pathInDir(dir), "."))
 	if err != nil {
 		return err
 	}
@@ -469,7 +465,7 @@ func (w *gitWalker) copyFolderOf(ctx context.Context, dir string, add func(strin
 	if err != nil {
 		return err
 	}
-	in := &gitWalker{r: &reader{opts: Options{MaxFileBytes: maxChartBytes, MaxTotalBytes: maxChartBytes}}, g: w.g}
+	in := &gitWalker{r: &reader{loader: newLoader(dir, Options{MaxFileBytes: maxChartBytes, MaxTotalBytes: maxChartBytes})}, g: w.g}
 	for _, e := range entries {
 		if e.mode == "100644" || e.mode == "100755" {
 			e.name = strings.TrimPrefix(strings.TrimPrefix(e.path, dir), "/")

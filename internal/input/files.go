@@ -31,46 +31,66 @@ func keyOf(i int, below string) string { return fmt.Sprintf("%d/%s", i, filepath
 // isHiddenName is true for names that begin with a dot.
 func isHiddenName(name string) bool { return strings.HasPrefix(name, ".") }
 
-func (r *reader) readPaths(ctx context.Context, src Source) error {
-	var missing error
+// forEachPath calls read for each path of a source. If some may be missing, one has to be there.
+func (r *reader) forEachPath(paths []string, some bool, read func(i int, p string) (missing, err error)) error {
+	var lacking error
 	found := false
-	for i, p := range src.Paths {
-		r.roots = append(r.roots, filepath.Clean(p))
-		sparse := false
-		r.tree = nil
-		if src.inGit {
-			var err error
-			if sparse, err = r.readSparse(ctx, i, p); err != nil {
-				return err
-			}
-			if r.tree, err = r.findWorkTree(ctx, p); err != nil {
-				return err
-			}
-		}
-		err := r.readPath(ctx, i, p)
+	for i, p := range paths {
+		missing, err := read(i, p)
 		switch {
-		case errors.Is(err, ErrNotFound) && sparse:
-		case errors.Is(err, ErrNotFound) && src.Some:
-			missing = err
-			r.set.Missing = append(r.set.Missing, p)
-			continue
 		case err != nil:
 			return err
+		case missing == nil:
+			found = true
+		case !some:
+			return missing
+		default:
+			lacking = missing
+			r.set.Missing = append(r.set.Missing, p)
 		}
-		found = true
 	}
 	if !found {
-		return missing
+		return lacking
 	}
 	return nil
 }
 
+func (r *reader) readPaths(ctx context.Context, src Source) error {
+	return r.forEachPath(src.Paths, src.Some, func(i int, p string) (missing, err error) {
+		r.roots = append(r.roots, filepath.Clean(p))
+		sparse := false
+		r.tree = nil
+		if src.inGit {
+			if sparse, err = r.readSparse(ctx, i, p); err != nil {
+				return nil, err
+			}
+			if r.tree, err = r.findWorkTree(ctx, p); err != nil {
+				return nil, err
+			}
+		}
+		err = r.readPath(ctx, i, p)
+		switch {
+		case errors.Is(err, ErrNotFound) && sparse:
+			return nil, nil
+		case errors.Is(err, ErrNotFound):
+			return err, nil
+		}
+		return nil, err
+	})
+}
+
+// pathInDir returns the path of a file for the system: names are relative to [Options.Dir].
+func (r *reader) pathInDir(name string) string {
+	full := filepath.FromSlash(name)
+	if r.opts.Dir != "" && !filepath.IsAbs(full) {
+		full = filepath.Join(r.opts.Dir, full)
+	}
+	return full
+}
+
 // readPath reads the file p, or those below it, at index i of a source.
 func (r *reader) readPath(ctx context.Context, i int, p string) error {
-	full := p
-	if r.opts.Dir != "" && !filepath.IsAbs(p) {
-		full = filepath.Join(r.opts.Dir, p)
-	}
+	full := r.pathInDir(p)
 	info, err := os.Stat(full)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
@@ -145,14 +165,14 @@ func (w *walker) collectEntry(ctx context.Context, f walked, isLink bool, above 
 	var err error
 	switch f.info, err = os.Stat(f.full); {
 	case err != nil && !w.r.isWanted(f.name):
-	case isLink && w.r.keepAll && (err != nil || !w.r.tree.hasTargetOf(f.full)):
+	case isLink && w.r.opts.KeepAll && (err != nil || !w.r.tree.hasTargetOf(f.full)):
 		if w.r.isWanted(f.name) {
 			w.r.addRemark(f.name, linkLeftOut, true)
 		}
 	case err != nil:
 		return fileError(f.name, err, "cannot be read: %v", systemReason(err))
 	case f.info.IsDir() && slices.ContainsFunc(above, func(a fs.FileInfo) bool { return os.SameFile(a, f.info) }):
-		if !w.r.keepAll { // otherwise all of it is read already
+		if !w.r.opts.KeepAll { // otherwise all of it is read already
 			return fileError(f.name, fs.ErrInvalid, "is a symbolic link to a directory that contains it, a loop")
 		}
 	case f.info.IsDir():

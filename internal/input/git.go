@@ -31,12 +31,20 @@ func openGit(ctx context.Context, dir string) (*gitRepo, error) {
 	if _, err := exec.LookPath("git"); err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrGitMissing, err)
 	}
-	out, err := g.runGit(ctx, "rev-parse", "--show-prefix")
-	if err != nil {
+	var err error
+	if g.prefix, err = g.lineOf(ctx, "rev-parse", "--show-prefix"); err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrNotRepository, err)
 	}
-	g.prefix = strings.TrimSuffix(string(out), "\n")
 	return g, nil
+}
+
+// openRevision finds the repository of dir, and the tree of a revision in it.
+func openRevision(ctx context.Context, dir, rev string) (g *gitRepo, tree string, err error) {
+	if g, err = openGit(ctx, dir); err != nil {
+		return nil, "", err
+	}
+	tree, err = g.treeOf(ctx, rev)
+	return g, tree, err
 }
 
 func (g *gitRepo) gitCommand(ctx context.Context, args ...string) *exec.Cmd {
@@ -60,6 +68,12 @@ func (g *gitRepo) runGit(ctx context.Context, args ...string) ([]byte, error) {
 		return nil, ctx.Err()
 	}
 	return out, err
+}
+
+// lineOf runs git and returns the one line that it wrote, without its end. A path may have spaces at its end, so they stay.
+func (g *gitRepo) lineOf(ctx context.Context, args ...string) (string, error) {
+	out, err := g.runGit(ctx, args...)
+	return strings.TrimSuffix(string(out), "\n"), err
 }
 
 // outputOf runs a command and returns what it wrote, or [limit.ErrTooLarge] if that is more than most bytes. Other errors carry the first line of
@@ -121,24 +135,18 @@ func (g *gitRepo) treeOf(ctx context.Context, rev string) (string, error) {
 		return "", err
 	}
 	if _, err := g.runGit(ctx, "rev-parse", "--verify", "--quiet", rev+"^{object}"); err != nil {
-		if ctx.Err() != nil {
-			return "", ctx.Err()
-		}
 		return "", fmt.Errorf("%w %q in this repository%s", ErrUnknownRevision, rev, g.shallowAdvice(ctx))
 	}
-	out, err := g.runGit(ctx, "rev-parse", "--verify", "--quiet", rev+"^{tree}")
+	tree, err := g.lineOf(ctx, "rev-parse", "--verify", "--quiet", rev+"^{tree}")
 	if err != nil {
-		if ctx.Err() != nil {
-			return "", ctx.Err()
-		}
 		return "", fmt.Errorf("%w: %q is no commit and no tree", ErrUnknownRevision, rev)
 	}
-	return strings.TrimSpace(string(out)), nil
+	return tree, nil
 }
 
 // shallowAdvice returns advice if the history is incomplete, as in a clone of a CI system; empty if it is complete.
 func (g *gitRepo) shallowAdvice(ctx context.Context) string {
-	if out, err := g.runGit(ctx, "rev-parse", "--is-shallow-repository"); err != nil || strings.TrimSpace(string(out)) != "true" {
+	if shallow, err := g.lineOf(ctx, "rev-parse", "--is-shallow-repository"); err != nil || shallow != "true" {
 		return ""
 	}
 	return ", which is a shallow clone; fetch the history first: git fetch --unshallow"
@@ -146,11 +154,11 @@ func (g *gitRepo) shallowAdvice(ctx context.Context) string {
 
 // commitOf returns the ID of the commit of a revision; empty if the revision is a tree.
 func (g *gitRepo) commitOf(ctx context.Context, rev string) (string, error) {
-	out, err := g.runGit(ctx, "rev-parse", "--verify", "--quiet", rev+"^{commit}")
+	commit, err := g.lineOf(ctx, "rev-parse", "--verify", "--quiet", rev+"^{commit}")
 	if err != nil {
 		return "", ctx.Err()
 	}
-	return strings.TrimSpace(string(out)), nil
+	return commit, nil
 }
 
 // gitEntry is one entry of a tree.
@@ -200,11 +208,7 @@ func (g *gitRepo) listTree(ctx context.Context, tree, p string) ([]gitEntry, err
 // GitFiles returns the files of a name in a revision of the repository of dir, with paths relative to the root of the repository, and the
 // folder of this root.
 func GitFiles(ctx context.Context, dir, rev, name string) (files []string, root string, err error) {
-	g, err := openGit(ctx, dir)
-	if err != nil {
-		return nil, "", err
-	}
-	tree, err := g.treeOf(ctx, rev)
+	g, tree, err := openRevision(ctx, dir, rev)
 	if err != nil {
 		return nil, "", err
 	}
@@ -217,8 +221,8 @@ func GitFiles(ctx context.Context, dir, rev, name string) (files []string, root 
 			files = append(files, e.path)
 		}
 	}
-	out, err := g.runGit(ctx, "rev-parse", "--show-toplevel")
-	return files, strings.TrimSuffix(string(out), "\n"), err
+	root, err = g.lineOf(ctx, "rev-parse", "--show-toplevel")
+	return files, root, err
 }
 
 // resolvePath turns a path as the user gave it into one relative to the root; empty is the root.

@@ -49,6 +49,8 @@ type kustomization struct {
 	includes, elsewhere []string
 	// unknown are the fields that kustomize does not know.
 	unknown []string
+	// holding is set if it includes a definition that was read.
+	holding bool
 }
 
 // kustomizeReplacement copies a value into other objects; Path names a file with such.
@@ -113,8 +115,8 @@ type kustomizer struct {
 	byDir map[string]*kustomization
 	// includers are the kustomizations that include a file or folder, in the order in which they were found.
 	includers map[string][]*kustomization
-	// used are the folders of kustomizations whose patches are for a definition that was read, holding those that include one.
-	used, holding map[string]bool
+	// used are the folders of kustomizations whose patches are for a definition that was read.
+	used map[string]bool
 	// left are the kustomizations that change definitions and are not applied.
 	left []*leftOverlay
 }
@@ -131,7 +133,7 @@ type leftOverlay struct {
 func (r *reader) applyKustomizations(ctx context.Context, read func(context.Context, string) ([]byte, error)) error {
 	k := &kustomizer{
 		r: r, read: readingEachOnce(r.kustomizations, read),
-		byDir: map[string]*kustomization{}, includers: map[string][]*kustomization{}, used: map[string]bool{}, holding: map[string]bool{},
+		byDir: map[string]*kustomization{}, includers: map[string][]*kustomization{}, used: map[string]bool{},
 	}
 	for _, file := range slices.Sorted(maps.Keys(r.kustomizations)) {
 		k.lookIn(ctx, path.Dir(file))
@@ -149,17 +151,23 @@ func (r *reader) applyKustomizations(ctx context.Context, read func(context.Cont
 	k.tellLeft()
 	k.tellElsewhere()
 	k.tellUnapplied()
-	for _, dir := range slices.Sorted(maps.Keys(k.byDir)) {
-		found := k.byDir[dir]
-		if found == nil {
-			continue
-		}
+	for _, found := range k.allFound() {
 		r.set.Kustomizations = append(r.set.Kustomizations, found.file)
-		if !k.used[dir] && found.patchesDefinitions() && r.kustomizations[found.file] != nil && !slices.Contains(r.set.Patches, found.file) {
+		if !k.used[path.Dir(found.file)] && found.patchesDefinitions() && r.kustomizations[found.file] != nil && !slices.Contains(r.set.Patches, found.file) {
 			r.set.Patches = append(r.set.Patches, found.file)
 		}
 	}
 	return ctx.Err()
+}
+
+// allFound returns the kustomizations that were read, in the order of their folders.
+func (k *kustomizer) allFound() (out []*kustomization) {
+	for _, dir := range slices.Sorted(maps.Keys(k.byDir)) {
+		if c := k.byDir[dir]; c != nil {
+			out = append(out, c)
+		}
+	}
+	return out
 }
 
 // readingEachOnce returns a function that reads each file once. known are files that were read already.
@@ -192,10 +200,7 @@ func (c *kustomization) patchesDefinitions() bool {
 // patchFiles returns the files that a kustomization lists as patches.
 func (k *kustomizer) patchFiles() map[string]bool {
 	files := map[string]bool{}
-	for _, found := range k.byDir {
-		if found == nil {
-			continue
-		}
+	for _, found := range k.allFound() {
 		for _, p := range found.Patches {
 			if p.Path != "" {
 				files[k.placeOf(path.Join(p.dir, p.Path))] = true
@@ -220,7 +225,7 @@ func (k *kustomizer) includersOf(ctx context.Context, name string) []*kustomizat
 func (k *kustomizer) renderDocument(ctx context.Context, d *Document) error {
 	name := filepath.ToSlash(d.File)
 	for _, c := range k.allIncluding(ctx, name) {
-		k.holding[path.Dir(c.file)] = true
+		c.holding = true
 		d.Kustomizations = append(d.Kustomizations, c.file)
 	}
 	for range maxOverlays {
@@ -292,20 +297,17 @@ func (k *kustomizer) tellLeft() {
 // tellElsewhere names the resources that are not in the repository. For a kustomization without a definition that was read, only a change of
 // them matters.
 func (k *kustomizer) tellElsewhere() {
-	for _, dir := range slices.Sorted(maps.Keys(k.byDir)) {
-		if c := k.byDir[dir]; c != nil {
-			for _, name := range c.elsewhere {
-				k.r.addRemark(c.file, fmt.Sprintf("its resource %s is elsewhere, and the CRDs in it are not compared", name), !k.holding[dir])
-			}
+	for _, c := range k.allFound() {
+		for _, name := range c.elsewhere {
+			k.r.addRemark(c.file, fmt.Sprintf("its resource %s is elsewhere, and the CRDs in it are not compared", name), !c.holding)
 		}
 	}
 }
 
 // tellUnapplied names what kustomizations with definitions do to them that is not done here, and fields that kustomize does not know.
 func (k *kustomizer) tellUnapplied() {
-	for _, dir := range slices.Sorted(maps.Keys(k.byDir)) {
-		c := k.byDir[dir]
-		if c == nil || !k.holding[dir] {
+	for _, c := range k.allFound() {
+		if !c.holding {
 			continue
 		}
 		var fields []string
@@ -316,7 +318,7 @@ func (k *kustomizer) tellUnapplied() {
 			fields = append(fields, "replacements")
 		}
 		if len(fields) > 0 {
-			k.r.addRemark(c.file, fmt.Sprintf("its %s are not applied; check what they render: kubectl kustomize %s | sluice check OLD -", strings.Join(fields, " and "), dir), false)
+			k.r.addRemark(c.file, fmt.Sprintf("its %s are not applied; check what they render: kubectl kustomize %s | sluice check OLD -", strings.Join(fields, " and "), path.Dir(c.file)), false)
 		}
 		if len(c.unknown) > 0 {
 			k.r.addRemark(c.file, fmt.Sprintf("kustomize refuses it: it has no field %s", c.unknown[0]), false)
@@ -334,11 +336,7 @@ func (k *kustomizer) placeOf(name string) string {
 	if k.r.inRevision {
 		return name
 	}
-	full := filepath.FromSlash(name)
-	if !filepath.IsAbs(full) {
-		full = filepath.Join(k.r.opts.Dir, full)
-	}
-	if full, err := filepath.Abs(full); err == nil {
+	if full, err := filepath.Abs(k.r.pathInDir(name)); err == nil {
 		return filepath.ToSlash(full)
 	}
 	return name
@@ -591,11 +589,7 @@ func (d *Document) patch(patch []byte, merge bool) error {
 
 // readBeside reads a small file of the file system.
 func (r *reader) readBeside(_ context.Context, name string) ([]byte, error) {
-	full := filepath.FromSlash(name)
-	if !filepath.IsAbs(full) {
-		full = filepath.Join(r.opts.Dir, full)
-	}
-	f, err := os.Open(full) //nolint:gosec // beside the files that the user names
+	f, err := os.Open(r.pathInDir(name)) //nolint:gosec // beside the files that the user names
 	if err != nil {
 		return nil, err
 	}

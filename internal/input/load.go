@@ -21,8 +21,7 @@ import (
 // Load reads a source. Its errors are of type [*Error], or the context's. The set is returned with [ErrNoCRD] as well,
 // so that the caller can tell what was skipped.
 func Load(ctx context.Context, src Source, opts Options) (*Set, error) {
-	r := &reader{loader: newLoader(src.String()), opts: opts.withDefaults()}
-	r.objects, r.mappings, r.keepAll, r.passTemplates = opts.Objects || opts.Mappings, opts.Mappings, opts.KeepAll, opts.PassTemplates
+	r := &reader{loader: newLoader(src.String(), opts)}
 	var err error
 	if r.exclude, err = newExclusion(opts.Exclude); err != nil {
 		return nil, err
@@ -36,7 +35,7 @@ func Load(ctx context.Context, src Source, opts Options) (*Set, error) {
 		}
 	case Git:
 		r.inRevision = true
-		err = r.readRevision(ctx, src)
+		err = asSourceError(ctx, src.String(), r.readRevision(ctx, src))
 	case Cluster:
 		err = fileError(src.String(), ErrCluster, "%v", ErrCluster)
 	}
@@ -49,7 +48,6 @@ func Load(ctx context.Context, src Source, opts Options) (*Set, error) {
 // reader reads the files of one source into a set.
 type reader struct {
 	*loader
-	opts Options
 	// total is the number of bytes read, entries the number of directory entries.
 	total   int64
 	entries int
@@ -135,10 +133,10 @@ func (r *reader) decodeContent(ctx context.Context, name string, data []byte, be
 	switch {
 	case err != nil:
 		r.sum = r.blob
-	case r.keepAll:
+	case r.opts.KeepAll:
 		r.sum = fmt.Sprintf("%x", sha256.Sum256(data))
 	}
-	if err = r.decodeStrictly(ctx, name, data, below, err); err == nil || !r.keepAll || !below {
+	if err = r.decodeStrictly(ctx, name, data, below, err); err == nil || !r.opts.KeepAll || !below {
 		return err
 	}
 	if isPackedChart(name) {

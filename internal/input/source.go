@@ -171,7 +171,9 @@ type Options struct {
 	KeepAll bool
 }
 
+// withDefaults fills in the limits, and that mappings are objects.
 func (o Options) withDefaults() Options {
+	o.Objects = o.Objects || o.Mappings
 	if o.MaxFileBytes <= 0 {
 		o.MaxFileBytes = DefaultMaxFileBytes
 	}

@@ -69,7 +69,7 @@ func (r *reader) readSparse(ctx context.Context, i int, p string) (bool, error) 
 // checkedOut returns the commit that a submodule has in the work tree; empty if it has none.
 func (g *gitRepo) checkedOut(ctx context.Context, name string) (string, error) {
 	sub := &gitRepo{dir: filepath.Join(g.dir, name), other: true}
-	if prefix, err := sub.runGit(ctx, "rev-parse", "--show-prefix"); err != nil || len(bytes.TrimSpace(prefix)) > 0 {
+	if prefix, err := sub.lineOf(ctx, "rev-parse", "--show-prefix"); err != nil || prefix != "" {
 		return "", ctx.Err()
 	}
 	return sub.commitOf(ctx, "HEAD")
@@ -86,13 +86,13 @@ type workTree struct {
 // findWorkTree looks at the work tree below the path p. It returns nil if git knows nothing of p, or ignores all of it.
 func (r *reader) findWorkTree(ctx context.Context, p string) (*workTree, error) {
 	g := &gitRepo{dir: r.opts.Dir}
-	top, err := g.runGit(ctx, "rev-parse", "--show-toplevel")
+	top, err := g.lineOf(ctx, "rev-parse", "--show-toplevel")
 	if err != nil {
 		return nil, ctx.Err()
 	}
 	t := &workTree{foreign: map[string]bool{}}
 	var failed error
-	if t.top, failed = withoutLinks(strings.TrimSuffix(string(top), "\n")); failed == nil {
+	if t.top, failed = withoutLinks(top); failed == nil {
 		t.here, failed = withoutLinks(r.opts.Dir)
 	}
 	if failed != nil {
