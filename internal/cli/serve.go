@@ -1,22 +1,29 @@
 package cli
 
 import (
+	"cmp"
 	"context"
+	"crypto/sha256"
 	"crypto/tls"
+	"encoding/hex"
 	"errors"
 	"fmt"
+	"net"
 	"net/http"
+	"net/url"
 	"slices"
 	"strings"
 	"sync"
 	"time"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 	apiextensions "k8s.io/apiextensions-apiserver/pkg/client/clientset/clientset"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"sluice.dev/api/resolution/v1beta1"
 	"sluice.dev/api/v1alpha1"
+	"sluice.dev/internal/admission"
 	"sluice.dev/internal/cli/command"
 	resolvecmd "sluice.dev/internal/cli/resolve"
 	"sluice.dev/internal/controller/delivery"
@@ -25,8 +32,11 @@ import (
 	"sluice.dev/internal/controller/resolution"
 	"sluice.dev/internal/process"
 	"sluice.dev/internal/resolvers"
+	"sluice.dev/internal/servingcert"
+	"sluice.dev/requester"
 	"sluice.dev/resolve"
 	"sluice.dev/resolve/controller"
+	"sluice.dev/resolve/netguard"
 	"sluice.dev/resolve/verify"
 )
 
@@ -133,8 +143,8 @@ type server struct {
 	roles []string
 	crds  apiextensions.Interface
 
-	featuresOnce    sync.Once
-	featuresMetrics *features.Metrics
+	// featureMetrics are shared by the two roles about features.
+	featureMetrics func() *features.Metrics
 }
 
 // What roles can do nothing without.
@@ -182,6 +192,7 @@ func serveRoles(ctx context.Context, e *command.Env, f serveFlags, table []resol
 // partsOfRoles makes the parts of the roles that are no resolvers.
 func (s *server) partsOfRoles(shared *process.Process) ([]process.Part, error) {
 	s.Process = shared
+	s.featureMetrics = sync.OnceValue(func() *features.Metrics { return features.NewMetrics(s.Registry) })
 	var err error
 	if s.crds, err = apiextensions.NewForConfig(s.Config); err != nil {
 		return nil, err
@@ -298,4 +309,142 @@ func (f *serveFlags) roleNamed(role string) process.Role {
 		return process.Role{Name: role, Does: "judges at admission what policies of Components cannot express", ActsFor: actsForItself, Listens: []string{f.features.listen}}
 	}
 	return process.ResolverRole(strings.TrimPrefix(role, resolution.Role("")))
+}
+
+// fluxController is where Flux serves its artifacts, and maxArchive bounds one, in bytes.
+const (
+	fluxController = "source-controller.flux-system.svc.cluster.local"
+	maxArchive     = 16 << 20
+)
+
+// serveDelivery runs the controller of deliveries.
+func (s *server) serveDelivery(ctx context.Context, ready func()) error {
+	archive, err := archiveFetcherFor(s.flags.flux)
+	if err != nil {
+		return err
+	}
+	c := &delivery.Controller{
+		Config: s.Config, Kube: s.Kube, Client: s.Client, Namespace: s.Namespace, Members: s.Members, Metrics: delivery.NewMetrics(s.Registry),
+		Recorder: s.Recorder, Log: s.Log, Clock: s.Clock, Archive: archive,
+	}
+	if s.flags.StoreFlags.Store != "" {
+		store, err := s.flags.Open()
+		if err != nil {
+			return err
+		}
+		c.Store = store
+	}
+	return c.Run(ctx, ready)
+}
+
+// archiveFetcherFor returns a function that fetches archives from one host only. Without that bound, a user who can write the status of a source
+// could make this process call any address in the cluster.
+func archiveFetcherFor(host string) (func(ctx context.Context, address, digest, folder string) ([]byte, error), error) {
+	if host == "" {
+		return func(context.Context, string, string, string) ([]byte, error) {
+			return nil, errors.New("sources of Flux are off: --flux-source-controller is empty")
+		}, nil
+	}
+	guard, err := netguard.New(netguard.Options{Allow: []string{host}})
+	if err != nil {
+		return nil, fmt.Errorf("--flux-source-controller: %w", err)
+	}
+	fail := func(err *resolve.Error) ([]byte, error) {
+		return nil, &requester.FailedError{Reason: v1alpha1.ReasonResolutionFailed, Exact: string(err.Reason), Message: err.Error()}
+	}
+	return func(ctx context.Context, address, digest, folder string) ([]byte, error) {
+		u, err := url.Parse(address)
+		if err != nil {
+			return nil, errors.New("the address of the artifact cannot be read")
+		}
+		name := strings.TrimSuffix(u.Hostname(), ".") // Flux writes the dot of the root
+		if port := u.Port(); port != "" {
+			name = net.JoinHostPort(name, port)
+		}
+		u.Host = name
+		if u.Host != host {
+			return fail(resolve.Errorf(resolve.ReasonForbidden, "the artifact is at %s; only %s is allowed (--flux-source-controller)", u.Host, host))
+		}
+		answer, failure := guard.Get(ctx, netguard.Fetch{URL: u.String(), MaxBytes: maxArchive, Plain: true})
+		if failure != nil && failure.Reason != resolve.ReasonTooLarge {
+			return nil, failure // Flux may just have replaced the artifact by a newer one
+		}
+		if failure != nil {
+			return fail(failure)
+		}
+		sum := sha256.Sum256(answer.Body)
+		if got := "sha256:" + hex.EncodeToString(sum[:]); got != digest {
+			return nil, fmt.Errorf("the artifact has the digest %s, want %s", got, digest)
+		}
+		data, err := resolvers.Folder(answer.Body, folder, maxArchive)
+		if refused, ok := errors.AsType[*resolve.Error](err); ok {
+			return fail(refused)
+		}
+		return data, err
+	}, nil
+}
+
+// featureWebhookFlags are those of the roles features and feature-webhook.
+type featureWebhookFlags struct {
+	listen string
+	url    string
+	hosts  []string
+	// usage is how often the role features counts; 0: never.
+	usage time.Duration
+}
+
+func (f *featureWebhookFlags) addTo(flags *pflag.FlagSet) {
+	flags.StringVar(&f.listen, "feature-webhook-listen", ":9444", "address of the admission webhook, in the role feature-webhook")
+	flags.StringVar(&f.url, "feature-webhook-url", "", "address of the webhook for the API server, as https://HOST:PORT; default: the Service "+features.Service)
+	flags.DurationVar(&f.usage, "feature-usage-interval", features.DefaultUsageInterval, "for the role features, how often to count the stored objects that use features; 0: never")
+	flags.StringSliceVar(&f.hosts, "feature-webhook-host", nil, "additional DNS name or IP address in the webhook's certificate, if the API server does not call a Service")
+}
+
+// featureRequests is how many requests of up to 8 MB are judged at once, and have room in memory.
+const featureRequests = 64
+
+func (s *server) featureCluster() features.Cluster {
+	return features.Cluster{Config: s.Config, Kube: s.Kube, CRDs: s.crds, Namespace: s.Namespace, Log: s.Log, Clock: s.Clock}
+}
+
+// serveFeatures runs the controller of features.
+func (s *server) serveFeatures(ctx context.Context, ready func()) error {
+	c := &features.Controller{Cluster: s.featureCluster(), Members: s.Members, Metrics: s.featureMetrics(), Recorder: s.Recorder, UsageInterval: s.flags.features.usage}
+	c.UsageInterval = cmp.Or(c.UsageInterval, -1) // as the flag has it
+	return c.Run(ctx, ready)
+}
+
+// serveFeatureWebhook serves the admission webhook for what policies cannot say.
+func (s *server) serveFeatureWebhook(ctx context.Context, ready func()) error {
+	f := s.flags.features
+	h := &features.Webhook{Cluster: s.featureCluster(), Metrics: s.featureMetrics(), Requests: admission.NewIntake(featureRequests)}
+	ctx, cancel := context.WithCancel(ctx)
+	var wg sync.WaitGroup
+	defer wg.Wait()
+	defer cancel()
+	// known is closed when all that is in force is known.
+	known := make(chan struct{})
+	wg.Go(func() { h.Run(ctx, sync.OnceFunc(func() { close(known) })) })
+	cert := &servingcert.Certificate{
+		Kube: s.Kube, Namespace: s.Namespace, Secret: features.TLSSecret,
+		Hosts: append([]string{fmt.Sprintf("%s.%s.svc", features.Service, s.Namespace)}, f.hosts...),
+		Every: certificateLook, Clock: s.Clock, Log: s.Log,
+		Tell: func(ctx context.Context, bundle []byte) error {
+			process.AwaitSignal(ctx, known) // nobody is to call before there is an answer
+			return features.TellAddress(ctx, s.featureCluster(), f.url, bundle)
+		},
+	}
+	certain := make(chan struct{})
+	wg.Go(func() { cert.Run(ctx, sync.OnceFunc(func() { close(certain) })) })
+	mux := http.NewServeMux()
+	mux.Handle(features.HookPattern, h)
+	return process.ListenUntilDone(ctx, f.listen, mux, &tls.Config{GetCertificate: s.WatchCertificate(features.WebhookRole, cert.Get), MinVersion: tls.VersionTLS12}, s.ClientErrors(), func() {
+		wg.Go(func() {
+			process.AwaitSignal(ctx, known)
+			process.AwaitSignal(ctx, certain)
+			if ctx.Err() == nil {
+				ready()
+			}
+		})
+	})
 }

@@ -9,9 +9,9 @@ import (
 	"runtime/debug"
 	"slices"
 	"strings"
-	"sync"
 	"sync/atomic"
 
+	"golang.org/x/sync/errgroup"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
@@ -46,26 +46,24 @@ type Pair struct {
 func Compare(ctx context.Context, pairs []Pair, o Options, done func(int64)) ([]report.CRD, error) {
 	out := make([]report.CRD, len(pairs))
 	errs := make([]error, len(pairs))
-	var next, finished atomic.Int64
-	var wg sync.WaitGroup
-	for range min(runtime.GOMAXPROCS(0), len(pairs)) {
-		wg.Go(func() {
-			for {
-				i := int(next.Add(1)) - 1
-				if i >= len(pairs) || ctx.Err() != nil {
-					return
-				}
-				out[i], errs[i] = comparePair(ctx, pairs[i], o)
-				if done != nil && ctx.Err() == nil {
-					done(finished.Add(1))
-				}
-			}
-		})
-	}
+	var finished atomic.Int64
+	var group errgroup.Group
+	group.SetLimit(runtime.GOMAXPROCS(0))
 	finishedAll := make(chan struct{})
 	go func() {
-		wg.Wait()
-		close(finishedAll)
+		defer close(finishedAll)
+		for i := range pairs {
+			group.Go(func() error {
+				if ctx.Err() != nil {
+					return nil
+				}
+				if out[i], errs[i] = comparePair(ctx, pairs[i], o); done != nil && ctx.Err() == nil {
+					done(finished.Add(1))
+				}
+				return nil
+			})
+		}
+		_ = group.Wait() // errs has the errors, in order
 	}()
 	select {
 	case <-ctx.Done():

@@ -318,9 +318,9 @@ func (l *loader) addDefinition(p *place, object map[string]any) error {
 			Position: report.Position{File: p.doc.file, Line: p.twice.Position.Line}, CRD: crd.Name, Message: p.twice.Msg + "; the last one counts",
 		})
 	}
-	for _, path := range unknown {
+	for _, u := range unknown {
 		l.set.Warnings = append(l.set.Warnings, Warning{
-			Position: p.positionAt(path...), CRD: crd.Name, Message: fmt.Sprintf("unknown field %s is ignored", pathText(path)),
+			Position: p.positionAt(u.path...), CRD: crd.Name, Message: fmt.Sprintf("unknown field %s is ignored", pathText(u.path)),
 		})
 	}
 	slices.SortStableFunc(l.set.Warnings[first:], func(a, b Warning) int {

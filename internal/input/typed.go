@@ -2,6 +2,7 @@ package input
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"maps"
 	"reflect"
@@ -10,7 +11,11 @@ import (
 	"strings"
 
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	utiljson "k8s.io/apimachinery/pkg/util/json"
 	kjson "sigs.k8s.io/json"
+
+	"sluice.dev/internal/brief"
+	"sluice.dev/report"
 )
 
 // valueError reports a value, at the end of path, that is not allowed there.
@@ -22,11 +27,17 @@ type valueError struct {
 // Error implements error.
 func (e *valueError) Error() string { return e.msg }
 
+// unknownField is the path of a field that the struct type within does not have.
+type unknownField struct {
+	path   []string
+	within reflect.Type
+}
+
 // typed compares a value with the Go type that it is decoded into. The decoders of Kubernetes do not report the paths of two
 // errors: the first value of a wrong type, and unknown fields at any depth. typed finds both. (sigs.k8s.io/json misses the latter
 // in types that decode themselves, such as the schemas below items.)
 type typed struct {
-	unknown [][]string
+	unknown []unknownField
 	wrong   *valueError
 	// structs has the fields of the types that were met, by their names in JSON.
 	structs map[reflect.Type]map[string]reflect.Type
@@ -133,7 +144,7 @@ func (w *typed) walkFields(path []string, object map[string]any, t reflect.Type)
 		if f, ok := fields[key]; ok {
 			w.walkValue(pathStep(path, key), object[key], f)
 		} else {
-			w.unknown = append(w.unknown, slices.Clone(pathStep(path, key)))
+			w.unknown = append(w.unknown, unknownField{slices.Clone(pathStep(path, key)), t})
 		}
 	}
 }
@@ -259,9 +270,9 @@ const (
 	crdVersion = crdGroup + "v1"
 )
 
-// decodeCRD decodes a definition as the API server does: its JSON through sigs.k8s.io/json. unknown are the paths of the
+// decodeCRD decodes a definition as the API server does: its JSON through sigs.k8s.io/json. unknown are the
 // fields that it does not have. Its errors are of type *valueError, with paths below the object.
-func decodeCRD(object map[string]any) (crd *apiextensionsv1.CustomResourceDefinition, unknown [][]string, err error) {
+func decodeCRD(object map[string]any) (crd *apiextensionsv1.CustomResourceDefinition, unknown []unknownField, err error) {
 	if err := checkVersion(object); err != nil {
 		return nil, nil, err
 	}
@@ -306,4 +317,122 @@ func checkVersion(object map[string]any) error {
 			name, version, crdVersion)}
 	}
 	return &valueError{at, fmt.Sprintf("CustomResourceDefinition %s has apiVersion %q; it must be %s", name, version, crdVersion)}
+}
+
+// maxStrict bounds the unknown fields that are reported for one document.
+const maxStrict = 20
+
+// maxNamed is the number of fields up to which an error names all.
+const maxNamed = 8
+
+// Strict decodes the object into a Go value. It returns all fields that the type does not have as errors, with their lines and the
+// nearest names. A key that occurs twice is an error, too.
+func (o *Object) Strict(to any) error {
+	if o.Twice != nil {
+		return o.Twice
+	}
+	t := reflect.TypeOf(to)
+	unknown, err := o.compareWith(t, false)
+	if err != nil {
+		return err
+	}
+	if _, err := o.compareWith(t, true); err != nil { // a null would be decoded as an empty value
+		return err
+	}
+	if err := kjson.UnmarshalCaseSensitivePreserveInts(o.JSON, to); err != nil {
+		return o.Wrong(err)
+	}
+	var errs []error
+	for i, u := range unknown {
+		if i == maxStrict {
+			errs = append(errs, fmt.Errorf("and %d more", len(unknown)-i))
+			break
+		}
+		var known []string
+		for _, f := range jsonFields(u.within) {
+			known = append(known, jsonName(&f))
+		}
+		meant := brief.Hint(u.path[len(u.path)-1], known)
+		if meant == "" && 0 < len(known) && len(known) <= maxNamed {
+			slices.Sort(known)
+			meant = "; the fields are " + strings.Join(known, ", ")
+		}
+		errs = append(errs, o.WrongAt(fmt.Sprintf("there is no field %q%s", pathText(u.path), meant), u.path...))
+	}
+	return errors.Join(errs...)
+}
+
+// compareWith compares the object with a Go type. It returns the fields that the type does not have, and the first value that it cannot hold as an
+// error, with its place. YAML reads true, Off and 1 as no texts, so that is what people write first. With ownNulls, it looks for nulls instead,
+// see [typed].
+func (o *Object) compareWith(t reflect.Type, ownNulls bool) ([]unknownField, error) {
+	var value any
+	if err := utiljson.Unmarshal(o.JSON, &value); err != nil {
+		return nil, o.Wrong(err)
+	}
+	w := typed{ownNulls: ownNulls, structs: map[reflect.Type]map[string]reflect.Type{}}
+	if w.walkValue(nil, value, t); w.wrong != nil {
+		return nil, o.WrongAt(w.wrong.msg, w.wrong.path...)
+	}
+	return w.unknown, nil
+}
+
+// PlaceOf is the place of a part of the object, for people: see [Positions.Find].
+func (o *Object) PlaceOf(path ...string) report.Position {
+	at, _ := o.Positions.Find(path...)
+	at.File = forPeople(at.File)
+	return at
+}
+
+// WrongAt says what is wrong with a part of an object.
+func (o *Object) WrongAt(msg string, path ...string) error {
+	return &Error{Position: o.PlaceOf(path...), Msg: msg}
+}
+
+// Wrong says that an object is not as its kind wants it.
+func (o *Object) Wrong(err error) error {
+	return fmt.Errorf("%s:%d: %w", forPeople(o.File), o.Line, err)
+}
+
+// forPeople is the name of a source for people.
+func forPeople(file string) string {
+	if file == "-" {
+		return "standard input"
+	}
+	return file
+}
+
+// Steps takes the path of a field apart for [Positions.Find]: spec.parts[0].field is spec, parts, 0, field.
+func Steps(path string) []string {
+	return strings.FieldsFunc(path, func(r rune) bool { return r == '.' || r == '[' || r == ']' })
+}
+
+// elementType takes pointers, lists and maps off a type.
+func elementType(t reflect.Type) reflect.Type {
+	for {
+		switch t.Kind() { //nolint:exhaustive // the others hold nothing
+		case reflect.Pointer, reflect.Slice, reflect.Array, reflect.Map:
+			t = t.Elem()
+		default:
+			return t
+		}
+	}
+}
+
+// jsonFields returns the fields of a struct, those of embedded ones among them.
+func jsonFields(t reflect.Type) (out []reflect.StructField) {
+	for f := range t.Fields() {
+		switch {
+		case f.Anonymous && jsonName(&f) == "":
+			out = append(out, jsonFields(elementType(f.Type))...)
+		case f.IsExported() && jsonName(&f) != "-":
+			out = append(out, f)
+		}
+	}
+	return out
+}
+
+func jsonName(f *reflect.StructField) string {
+	name, _, _ := strings.Cut(f.Tag.Get("json"), ",")
+	return name
 }

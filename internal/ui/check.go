@@ -89,14 +89,15 @@ func (s *Server) readTexts(w http.ResponseWriter, r *http.Request, d *checkData)
 		return exampleTexts(id, d)
 	}
 	d.OldSource, d.NewSource = q.Get("old"), q.Get("new")
-	if d.OldSource != "" {
-		if d.Old, err = check.SourceText(r.Context(), d.OldSource, s.Flags, MaxText); err != nil {
-			return fmt.Errorf("the old CRD: %w", err)
+	for _, side := range []struct {
+		name, source string
+		text         *string
+	}{{"old", d.OldSource, &d.Old}, {"new", d.NewSource, &d.New}} {
+		if side.source == "" {
+			continue
 		}
-	}
-	if d.NewSource != "" {
-		if d.New, err = check.SourceText(r.Context(), d.NewSource, s.Flags, MaxText); err != nil {
-			return fmt.Errorf("the new CRD: %w", err)
+		if *side.text, err = check.SourceText(r.Context(), side.source, s.Flags, MaxText); err != nil {
+			return fmt.Errorf("the %s CRD: %w", side.name, err)
 		}
 	}
 	return nil

@@ -188,21 +188,15 @@ func newChecker(e *command.Env, f *checkFlags) *checker {
 	return &checker{Env: e, flags: f, remote: &resolve.Remote{Env: e, Flags: &f.RemoteFlags}}
 }
 
-// side is what one source holds, by name.
+// side is what one source holds.
 type side struct {
-	name    string
-	crds    map[string][]input.Document
-	skipped map[string]int
-	unread  []input.Unread
-	// live is set for the cluster, which has CRDs that nobody speaks of.
-	live bool
-	// missing are the paths that a side of a range of revisions does not have.
-	missing []string
-	// files is set for files. What was not read of them, and the kustomizations, are as in [input.Set].
-	files                   bool
-	remarks                 []input.Remark
-	submodules              []input.Submodule
-	patches, kustomizations []string
+	// Set is what was read of files; it is empty for the cluster.
+	input.Set
+	name string
+	// crds are the definitions by name.
+	crds map[string][]input.Document
+	// live is set for the cluster, which has CRDs that nobody speaks of, and files for files.
+	live, files bool
 }
 
 func (c *checker) runCheck(ctx context.Context, args []string) error {
@@ -289,10 +283,12 @@ func (c *checker) compareSides(ctx context.Context, cfg *config.Config) (*report
 			return nil, err
 		}
 	}
-	if c.flags.output == "html" {
-		addSchemas(r.CRDs, pairs)
-	}
 	locateFindings(r.CRDs, pairs)
+	for i, p := range pairs {
+		if c.flags.output == "html" { // other formats do not show them
+			r.CRDs[i].Schemas = compat.SchemaTrees(crdOf(p.old), crdOf(p.next))
+		}
+	}
 	cfg.Apply(r, c.Now())
 	r.Sort()
 	return r, nil
@@ -491,7 +487,7 @@ func (c *checker) readSide(ctx context.Context, src input.Source, o input.Option
 	if c.flags.git != "" && (errors.Is(err, input.ErrNoCRD) || missing) {
 		if missing {
 			fmt.Fprintln(c.Err, "note:", brief.OneLine(err.Error()))
-			return side{name: src.String(), crds: map[string][]input.Document{}, missing: src.Paths, files: true}, nil
+			return side{name: src.String(), crds: map[string][]input.Document{}, Set: input.Set{Missing: src.Paths}, files: true}, nil
 		}
 		err = nil
 	}
@@ -527,10 +523,7 @@ func (c *checker) loadSource(ctx context.Context, src input.Source, o input.Opti
 
 // newSide returns the side with what was read from a source.
 func newSide(src input.Source, set *input.Set) side {
-	s := side{
-		name: src.String(), crds: map[string][]input.Document{}, skipped: set.Skipped, missing: set.Missing, unread: set.Unread, files: true,
-		remarks: set.Remarks, submodules: set.Submodules, patches: set.Patches, kustomizations: set.Kustomizations,
-	}
+	s := side{Set: *set, name: src.String(), crds: map[string][]input.Document{}, files: true}
 	for _, d := range set.Documents {
 		s.crds[d.CRD.Name] = append(s.crds[d.CRD.Name], d)
 	}
@@ -572,7 +565,7 @@ func (c *checker) readLiveCRDs(ctx context.Context, other side) (side, error) {
 func (c *checker) skippedByKind() map[string]int {
 	out := map[string]int{}
 	for _, s := range []side{c.old, c.next} {
-		for k, n := range s.skipped {
+		for k, n := range s.Skipped {
 			out[k] += n
 		}
 	}
@@ -621,12 +614,5 @@ func locateFindings(crds []report.CRD, pairs []pair) {
 				f.Position = d.Place(f)
 			}
 		}
-	}
-}
-
-// addSchemas adds the schemas of the versions, for formats that show them.
-func addSchemas(crds []report.CRD, pairs []pair) {
-	for i := range crds {
-		crds[i].Schemas = compat.SchemaTrees(crdOf(pairs[i].old), crdOf(pairs[i].next))
 	}
 }

@@ -82,7 +82,7 @@ func (c *checker) tellLeftOut(source string, set *input.Set) {
 // refuseMissing is an error if neither side has one of the paths: a misspelt path must not pass.
 func (c *checker) refuseMissing(paths []string) error {
 	lacks := func(s side, p string) bool {
-		return slices.ContainsFunc(s.missing, func(m string) bool { return path.Clean(m) == path.Clean(p) })
+		return slices.ContainsFunc(s.Missing, func(m string) bool { return path.Clean(m) == path.Clean(p) })
 	}
 	var both []string
 	for _, p := range paths {
@@ -157,8 +157,8 @@ func (c *checker) remarkOnFiles() {
 		side, other *side
 		only        string
 	}{{&c.next, &c.old, " (only on the new side)"}, {&c.old, &c.next, " (only on the old side)"}} {
-		for _, m := range s.side.remarks {
-			both := slices.ContainsFunc(s.other.remarks, func(o input.Remark) bool { return o.Key == m.Key && o.Text == m.Text })
+		for _, m := range s.side.Remarks {
+			both := slices.ContainsFunc(s.other.Remarks, func(o input.Remark) bool { return o.Key == m.Key && o.Text == m.Text })
 			switch {
 			case both && (m.IfChanged || s.side == &c.old):
 			case both || !s.other.files:
@@ -167,7 +167,7 @@ func (c *checker) remarkOnFiles() {
 				c.addRemark("%s: %s%s", m.File, m.Text, s.only)
 			}
 		}
-		if patches := s.side.patches; len(patches) > 0 {
+		if patches := s.side.Patches; len(patches) > 0 {
 			c.addRemark("kustomize patches of CRDs are not checked: %s; check what they render: kubectl kustomize DIR | sluice check OLD -", firstNames(patches))
 		}
 	}
@@ -177,13 +177,13 @@ func (c *checker) remarkOnFiles() {
 func (c *checker) remarkOnSubmodules() {
 	commits := func(s *side) map[string]string {
 		out := map[string]string{}
-		for _, m := range s.submodules {
+		for _, m := range s.Submodules {
 			out[m.Path] = m.Commit
 		}
 		return out
 	}
 	old, next := commits(&c.old), commits(&c.next)
-	for _, m := range slices.Concat(c.old.submodules, c.next.submodules) {
+	for _, m := range slices.Concat(c.old.Submodules, c.next.Submodules) {
 		was, is := old[m.Path], next[m.Path]
 		switch {
 		case was == is && !c.next.hasBelow(m.Path):
@@ -224,7 +224,7 @@ func (c *checker) remarkOnKustomizations(pairs []pair) {
 		for _, was := range p.old.Kustomizations {
 			below, err := filepath.Rel(filepath.Dir(p.old.File), was)
 			file := path.Join(path.Dir(filepath.ToSlash(p.next.File)), filepath.ToSlash(below))
-			if err != nil || !slices.Contains(c.next.kustomizations, file) || slices.Contains(p.next.Kustomizations, file) {
+			if err != nil || !slices.Contains(c.next.Set.Kustomizations, file) || slices.Contains(p.next.Kustomizations, file) {
 				continue
 			}
 			if left[file] == nil {

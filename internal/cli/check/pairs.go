@@ -12,6 +12,7 @@ import (
 	"path"
 	"path/filepath"
 	"reflect"
+	"regexp"
 	"slices"
 	"strings"
 	"time"
@@ -179,29 +180,18 @@ func sharedBeginning(a, b string) int {
 	return n
 }
 
+// numbersAndLetters matches the parts of a text that compareNumbered compares: a number as a whole, or another byte.
+var numbersAndLetters = regexp.MustCompile(`[0-9]+|(?s:.)`)
+
 // compareNumbered orders texts by the numbers in them, so that 1.9 comes before 1.10.
 func compareNumbered(a, b string) int {
-	for a != "" && b != "" {
-		x, y := leadingNumber(a), leadingNumber(b)
-		if x == "" || y == "" {
-			x, y = a[:1], b[:1]
+	return slices.CompareFunc(numbersAndLetters.FindAllString(a, -1), numbersAndLetters.FindAllString(b, -1), func(x, y string) int {
+		if !isDigit(x[0]) || !isDigit(y[0]) {
+			return cmp.Compare(x, y)
 		}
-		n, m := strings.TrimLeft(x, "0"), strings.TrimLeft(y, "0")
-		if order := cmp.Or(cmp.Compare(len(n), len(m)), cmp.Compare(n, m)); order != 0 {
-			return order
-		}
-		a, b = a[len(x):], b[len(y):]
-	}
-	return cmp.Compare(len(a), len(b))
-}
-
-// leadingNumber is the number that a text begins with; empty if there is none.
-func leadingNumber(s string) string {
-	n := 0
-	for n < len(s) && isDigit(s[n]) {
-		n++
-	}
-	return s[:n]
+		x, y = strings.TrimLeft(x, "0"), strings.TrimLeft(y, "0")
+		return cmp.Or(cmp.Compare(len(x), len(y)), cmp.Compare(x, y))
+	})
 }
 
 func isDigit(b byte) bool { return '0' <= b && b <= '9' }
@@ -228,9 +218,9 @@ func (c *checker) settleUnread() error {
 	helm := ""
 	wayOut := "compare with an earlier revision that has the file in order, or leave it out with --exclude"
 	for _, s := range []struct{ side, other *side }{{&c.next, &c.old}, {&c.old, &c.next}} {
-		for _, u := range s.side.unread {
+		for _, u := range s.side.Unread {
 			switch file := u.Err.Position.File; {
-			case !s.other.hasFile(u) && s.side == &c.old && slices.ContainsFunc(c.next.unread, func(o input.Unread) bool { return o.Key == u.Key }):
+			case !s.other.hasFile(u) && s.side == &c.old && slices.ContainsFunc(c.next.Unread, func(o input.Unread) bool { return o.Key == u.Key }):
 				// it is named with what it is now
 			case !s.other.hasFile(u) && s.side == &c.old:
 				changed = append(changed, "the old side: "+brief.OneLine(u.Err.Error()))
@@ -277,7 +267,7 @@ func (s *side) hasFile(u input.Unread) bool {
 
 // isUnread reports whether a side could not read a file with the same content either, which may have been elsewhere.
 func (s *side) isUnread(u input.Unread) bool {
-	return slices.ContainsFunc(s.unread, func(o input.Unread) bool { return o.Sum == u.Sum && u.Sum != "" })
+	return slices.ContainsFunc(s.Unread, func(o input.Unread) bool { return o.Sum == u.Sum && u.Sum != "" })
 }
 
 // dropFile leaves out the CRDs of a file that cannot be read on the other side and has not changed.

@@ -236,7 +236,7 @@ func (c *checker) readReleases(ctx context.Context, sources []namedSource) ([]si
 			return nil, nil, fmt.Errorf("%s: %w", s.name, err)
 		}
 		lean := side{name: s.name, files: true, crds: map[string][]input.Document{}}
-		release := Release{Name: s.name, Unreadable: len(read.unread)}
+		release := Release{Name: s.name, Unreadable: len(read.Unread)}
 		for name, docs := range read.crds {
 			for _, d := range docs {
 				sum := sumOfCRD(d.CRD)

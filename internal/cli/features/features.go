@@ -194,7 +194,12 @@ func (d *definitions) compilePolicies(ctx context.Context, e *command.Env, f *fe
 		return nil, err
 	}
 	o := featurepolicy.Options{Mode: mode, Kubernetes: f.kubernetes, Settings: parsed, SettingsMissing: f.missing, Runtime: feature.Runtime{AssumeProcesses: f.processes}}
-	if err := c.compileSet(ctx, o, choose); err != nil {
+	if choose != nil {
+		if err := choose(c, &o); err != nil {
+			return nil, err
+		}
+	}
+	if c.set, err = featurepolicy.Compile(ctx, model, o); err != nil {
 		return nil, err
 	}
 	c.states = model.Resolve(parsed, o.Runtime)
@@ -222,17 +227,6 @@ func parseSettings(e *command.Env, model *feature.Model, data map[string]string,
 		return nil, errors.Join(append(errs, errors.New("the settings have errors: correct them and run the command again"))...)
 	}
 	return parsed, nil
-}
-
-// compileSet makes the policies, or those that a function chooses.
-func (c *compiled) compileSet(ctx context.Context, o featurepolicy.Options, choose func(*compiled, *featurepolicy.Options) error) (err error) {
-	if choose != nil {
-		if err := choose(c, &o); err != nil {
-			return err
-		}
-	}
-	c.set, err = featurepolicy.Compile(ctx, c.model, o)
-	return err
 }
 
 // policyMode returns the mode of policies for the value of --mode; empty means that of the component.
