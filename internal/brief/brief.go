@@ -63,7 +63,8 @@ func OneLine(s string) string {
 	return b.String()
 }
 
-// First joins the texts of the first items of a list, most of them, by ", " or "; ", and says how many more there are.
+// First joins the texts of the first items of a list, most of them, by ", " or "; ", and says how many more there
+// are. An empty list gives an empty text.
 func First[T any](list []T, most int, sep string, text func(T) string) string {
 	var parts []string
 	for _, item := range list[:min(len(list), most)] {
@@ -109,7 +110,8 @@ func InParentheses(s string) string {
 	return " (" + s + ")"
 }
 
-// Hint suggests the name that is most like s, ready to follow it in a message; empty where none is alike.
+// Hint suggests the name that is most like s, ready to follow it in a message; empty where none is alike. For
+// example: (did you mean "enable"?), with a space before it.
 func Hint(s string, names []string) string {
 	found := Nearest(s, names)
 	if found == "" {

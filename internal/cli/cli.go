@@ -64,7 +64,8 @@ func Main(args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 	return endsSoonAfter(ctx, interruptTime, stderr, func() int { return runCommand(ctx, args, e) })
 }
 
-// endsSoonAfter returns the exit code of run, or ExitFailed if ctx is done and run goes on for longer than patience.
+// endsSoonAfter returns the exit code of run, or ExitFailed if ctx is done and run goes on for longer than
+// patience. The goroutine of run goes on in that case; the process ends anyway.
 func endsSoonAfter(ctx context.Context, patience time.Duration, stderr io.Writer, run func() int) int {
 	code := make(chan int, 1)
 	go func() { code <- run() }()
@@ -82,6 +83,7 @@ func endsSoonAfter(ctx context.Context, patience time.Duration, stderr io.Writer
 	}
 }
 
+// runCommand runs the command line with the given environment. It is what tests call in place of [Main].
 func runCommand(ctx context.Context, args []string, e *command.Env) int {
 	if e.Getenv("GOMEMLIMIT") == "" {
 		debug.SetMemoryLimit(memoryLimit)
@@ -93,6 +95,8 @@ func runCommand(ctx context.Context, args []string, e *command.Env) int {
 // Command returns the commands, for their man pages and completions. They cannot be run.
 func Command() *cobra.Command { return newRoot(&command.Env{}) }
 
+// newRoot returns the command sluice with all commands below it. As a plugin of kubectl, help texts call it
+// kubectl sluice. An unknown flag gets the most similar one as a hint.
 func newRoot(e *command.Env) *cobra.Command {
 	root := &cobra.Command{
 		Use:   "sluice",
@@ -153,8 +157,9 @@ func flagHint(cmd *cobra.Command, name string) string {
 	return ""
 }
 
-// refuseUnknown makes errors of a shell that completion does not know, and of a command that help does not: cobra would
-// print a help text and call it a success.
+// refuseUnknown makes errors of a shell that completion does not know, and of a command that help does not: cobra
+// would print a help text and call it a success. Both commands are made by cobra, so they are changed after it has
+// made them.
 func refuseUnknown(root *cobra.Command) {
 	root.InitDefaultCompletionCmd()
 	root.InitDefaultHelpCmd()
@@ -183,6 +188,8 @@ func versionOfBuild() string {
 	return cmp.Or(sluiceVersion, process.BuildVersion())
 }
 
+// versionInfo is what sluice version -o json prints. Kubernetes is the version of the linked libraries, whose
+// rules hold without a cluster.
 type versionInfo struct {
 	command.Document `json:",inline"`
 	Version          string `json:"version"`
@@ -191,6 +198,7 @@ type versionInfo struct {
 	Platform         string `json:"platform"`
 }
 
+// thisVersion returns the version of this program.
 func thisVersion() versionInfo {
 	return versionInfo{
 		command.DocumentOf("Version"), versionOfBuild(), kubeversion.DefaultKubeBinaryVersion,
@@ -203,6 +211,7 @@ func (v versionInfo) String() string {
 	return fmt.Sprintf("sluice %s (rules of Kubernetes %s; %s %s)", v.Version, v.Kubernetes, v.Go, v.Platform)
 }
 
+// newVersion returns the command version.
 func newVersion(e *command.Env) *cobra.Command {
 	var output string
 	cmd := &cobra.Command{

@@ -1,5 +1,10 @@
 package cli
 
+// Which parts of Sluice does a process run? The flag --roles chooses them. A role is a controller, a webhook, or a
+// resolver; each has a part that waits until the cluster serves its kinds. Package process has what all share,
+// such as leases, metrics and the health check. This file turns flags into these parts: for example,
+// --roles=features,feature-webhook runs the controller of features and its webhook in one process.
+
 import (
 	"cmp"
 	"context"
@@ -58,6 +63,7 @@ type serveFlags struct {
 	features      featureWebhookFlags
 }
 
+// newServe returns the command serve. Its flags are those of all roles, whichever the process has.
 func newServe(e *command.Env) *cobra.Command {
 	var f serveFlags
 	table := resolvers.Table()
@@ -105,7 +111,7 @@ func wideDefaults(entries []resolvers.Entry) map[string]map[string]string {
 	return out
 }
 
-// roleNames lists the roles of this build.
+// roleNames lists the roles of this build. Those of resolvers come last, in the order of the table.
 func roleNames(table []resolvers.Entry) []string {
 	out := []string{resolution.LifecycleRole, guard.Role, delivery.Role, features.Role, features.WebhookRole}
 	for _, r := range table {
@@ -114,7 +120,8 @@ func roleNames(table []resolvers.Entry) []string {
 	return out
 }
 
-// chosenRoles judges --roles.
+// chosenRoles judges --roles. all stands for every role. A role that is asked for twice counts once; an unknown
+// one is an error that lists the others.
 func chosenRoles(asked []string, table []resolvers.Entry) ([]string, error) {
 	known := roleNames(table)
 	if len(asked) == 0 {
@@ -157,7 +164,8 @@ var (
 	}
 )
 
-// serveRoles runs the roles, the resolvers of the table as everybody's resolvers run.
+// serveRoles runs the roles, the resolvers of the table as everybody's resolvers run. It returns when ctx is done,
+// or with an error if the process cannot run.
 func serveRoles(ctx context.Context, e *command.Env, f serveFlags, table []resolvers.Entry) error {
 	roles, err := chosenRoles(f.roles, table)
 	if err != nil {
@@ -189,7 +197,8 @@ func serveRoles(ctx context.Context, e *command.Env, f serveFlags, table []resol
 	return controller.Run(process.WithOwn(ctx, own), o)
 }
 
-// partsOfRoles makes the parts of the roles that are no resolvers.
+// partsOfRoles makes the parts of the roles that are no resolvers. A part starts when the cluster serves the
+// resources that it needs, so the CRDs may be installed after the process.
 func (s *server) partsOfRoles(shared *process.Process) ([]process.Part, error) {
 	s.Process = shared
 	s.featureMetrics = sync.OnceValue(func() *features.Metrics { return features.NewMetrics(s.Registry) })
@@ -242,7 +251,8 @@ func (s *server) resolversOfRoles(table []resolvers.Entry) ([]resolvers.Entry, e
 	return mine, nil
 }
 
-// makeOf returns what makes the resolvers of this build, with what the process lends them.
+// makeOf returns what makes the resolvers of this build, with what the process lends them. The folder of the cache
+// is removed at the end if it is a temporary one.
 func (s *server) makeOf(shared *process.Process, e *command.Env, mine []resolvers.Entry) (resolution.Make, error) {
 	directories, err := resolvecmd.Roots(s.flags.dirs)
 	if err != nil {
@@ -263,7 +273,8 @@ func (s *server) makeOf(shared *process.Process, e *command.Env, mine []resolver
 	}, nil
 }
 
-// tellCacheFull returns the function that says by log, metric and Lease whether the folder of the cache can be used.
+// tellCacheFull returns the function that says by log, metric and Lease whether the folder of the cache can be
+// used. It is called with each change only.
 func tellCacheFull(p *process.Process, folder string) func(bool) {
 	p.Metrics.SetCacheFull(false)
 	return func(full bool) {
@@ -279,7 +290,8 @@ func tellCacheFull(p *process.Process, folder string) func(bool) {
 	}
 }
 
-// serveWebhook serves the conversion webhook.
+// serveWebhook serves the conversion webhook. The webhook converts ResolutionRequests between v1alpha1 and
+// v1beta1.
 func (s *server) serveWebhook(ctx context.Context, ready func()) error {
 	cert := resolution.NewCertificate(s.Kube, s.crds, s.Namespace, s.Clock, s.Log)
 	ctx, cancel := context.WithCancel(ctx)
@@ -294,7 +306,8 @@ func (s *server) serveWebhook(ctx context.Context, ready func()) error {
 
 const actsForItself = "itself"
 
-// roleNamed describes a role.
+// roleNamed describes a role. What a role does, and whose rights it uses, is in the log at the start, for
+// operators who read nothing else.
 func (f *serveFlags) roleNamed(role string) process.Role {
 	switch role {
 	case resolution.LifecycleRole:
@@ -317,7 +330,8 @@ const (
 	maxArchive     = 16 << 20
 )
 
-// serveDelivery runs the controller of deliveries.
+// serveDelivery runs the controller of deliveries. With --store, content that is too large for a request comes
+// from there.
 func (s *server) serveDelivery(ctx context.Context, ready func()) error {
 	archive, err := archiveFetcherFor(s.flags.flux)
 	if err != nil {
@@ -337,8 +351,10 @@ func (s *server) serveDelivery(ctx context.Context, ready func()) error {
 	return c.Run(ctx, ready)
 }
 
-// archiveFetcherFor returns a function that fetches archives from one host only. Without that bound, a user who can write the status of a source
-// could make this process call any address in the cluster.
+// archiveFetcherFor returns a function that fetches archives from one host only. Without that bound, a user who
+// can write the status of a source could make this process call any address in the cluster. An empty host turns
+// sources of Flux off. Errors that another attempt may mend are returned as they are; those that only a change of
+// the source mends are a [requester.FailedError].
 func archiveFetcherFor(host string) (func(ctx context.Context, address, digest, folder string) ([]byte, error), error) {
 	if host == "" {
 		return func(context.Context, string, string, string) ([]byte, error) {
@@ -393,6 +409,7 @@ type featureWebhookFlags struct {
 	usage time.Duration
 }
 
+// addTo adds the flags of both roles about features, all with the prefix feature-.
 func (f *featureWebhookFlags) addTo(flags *pflag.FlagSet) {
 	flags.StringVar(&f.listen, "feature-webhook-listen", ":9444", "address of the admission webhook, in the role feature-webhook")
 	flags.StringVar(&f.url, "feature-webhook-url", "", "address of the webhook for the API server, as https://HOST:PORT; default: the Service "+features.Service)
@@ -403,6 +420,7 @@ func (f *featureWebhookFlags) addTo(flags *pflag.FlagSet) {
 // featureRequests is how many requests of up to 8 MB are judged at once, and have room in memory.
 const featureRequests = 64
 
+// featureCluster is what both roles about features know of the cluster.
 func (s *server) featureCluster() features.Cluster {
 	return features.Cluster{Config: s.Config, Kube: s.Kube, CRDs: s.crds, Namespace: s.Namespace, Log: s.Log, Clock: s.Clock}
 }
@@ -414,7 +432,8 @@ func (s *server) serveFeatures(ctx context.Context, ready func()) error {
 	return c.Run(ctx, ready)
 }
 
-// serveFeatureWebhook serves the admission webhook for what policies cannot say.
+// serveFeatureWebhook serves the admission webhook for what policies cannot say. It is ready when it knows all
+// definitions and settings, and the API server knows its certificate.
 func (s *server) serveFeatureWebhook(ctx context.Context, ready func()) error {
 	f := s.flags.features
 	h := &features.Webhook{Cluster: s.featureCluster(), Metrics: s.featureMetrics(), Requests: admission.NewIntake(featureRequests)}

@@ -1,5 +1,9 @@
 package crdcheck
 
+// What becomes of a comparison of many CRDs, and of the objects in a cluster? Compare runs the comparisons of
+// package compat on all processors. Tell adds to the result of a CRD what a scan of its stored objects found: each
+// count becomes a finding with a number, examples, and the level of its rule.
+
 import (
 	"cmp"
 	"context"
@@ -24,7 +28,8 @@ import (
 // Options are those of a comparison.
 type Options = compat.Options
 
-// Ask returns what asks the API server of a cluster, for the Server of [Options].
+// Ask returns what asks the API server of a cluster, for the Server of [Options]. A refusal by another webhook is
+// a [compat.AdmissionError], because it says nothing about the CRD itself.
 func Ask(c *cluster.Cluster) func(ctx context.Context, live, next *apiextensionsv1.CustomResourceDefinition) (field.ErrorList, error) {
 	return func(ctx context.Context, live, next *apiextensionsv1.CustomResourceDefinition) (field.ErrorList, error) {
 		errs, err := c.DryRun(ctx, live, next)
@@ -88,7 +93,9 @@ func comparePair(ctx context.Context, p Pair, o Options) (out report.CRD, err er
 // maxExamples is how many objects are named in a finding.
 const maxExamples = 10
 
-// Tell adds what a scan found to the result of the CRD, and its counts to the findings that it bears out.
+// Tell adds what a scan found to the result of the CRD, and its counts to the findings that it bears out. A scan
+// that could not judge at all makes an undecided finding, which fails. Findings of the schemas about managedFields
+// give way to what the objects show.
 func Tell(out *report.CRD, s cluster.Scan) {
 	if s.Note != "" {
 		out.Findings = append(out.Findings, report.Finding{

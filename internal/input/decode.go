@@ -1,5 +1,9 @@
 package input
 
+// What does a text hold? It is split into documents, each document becomes a value, and each value a definition,
+// an object, or something to skip. A List is taken apart into its items. So one file may give many definitions,
+// each with the line on which it stands.
+
 import (
 	"cmp"
 	"context"
@@ -34,6 +38,7 @@ func DecodeMappings(ctx context.Context, file string, data []byte) (*Set, error)
 	return decodeFile(ctx, file, data, Options{Mappings: true})
 }
 
+// decodeFile decodes one text with the options that matter without files: which objects are wanted.
 func decodeFile(ctx context.Context, file string, data []byte, o Options) (*Set, error) {
 	l := newLoader(file, o)
 	if err := l.addFile(ctx, file, data); err != nil {
@@ -72,7 +77,8 @@ func (l *loader) finishSet() (*Set, error) {
 	return l.set, fileError(l.set.Name, ErrNoCRD, "no CustomResourceDefinition in it, only %s", Counts(l.set.Skipped))
 }
 
-// Counts writes counts by kind in one line, sorted by kind: 1 Deployment, 2 Service.
+// Counts writes counts by kind in one line, sorted by kind: 1 Deployment, 2 Service. At most eight kinds are
+// named.
 func Counts(m map[string]int) string {
 	var parts []string
 	for k, n := range m {
@@ -90,7 +96,7 @@ func Counts(m map[string]int) string {
 	return strings.Join(parts, ", ")
 }
 
-// addFile decodes one file.
+// addFile decodes one file. The first error ends it, with what was read before still in the set.
 func (l *loader) addFile(ctx context.Context, file string, data []byte) error {
 	l.set.Files++
 	text, err := checkText(data)
@@ -268,7 +274,8 @@ func (l *loader) keepObject(p *place) error {
 	return nil
 }
 
-// readList reads the items of a list. An item that names neither its kind nor its version has those that the list says, as for kubectl.
+// readList reads the items of a list. An item that names neither its kind nor its version has those that the list
+// says, as for kubectl. The depth bounds lists in lists.
 func (l *loader) readList(p *place, items []any, version, kind string, depth int) error {
 	if depth == maxListDepth {
 		return &Error{Position: p.positionAt("items"), Msg: fmt.Sprintf("lists nested deeper than %d levels", maxListDepth)}
@@ -287,7 +294,9 @@ func (l *loader) readList(p *place, items []any, version, kind string, depth int
 	return nil
 }
 
-// addDefinition decodes a CustomResourceDefinition and adds it to the set.
+// addDefinition decodes a CustomResourceDefinition and adds it to the set. The same definition twice counts once.
+// With other content, it is an error with both places, unless [Options.KeepAll] keeps those of different files.
+// Unknown fields and keys that stand twice are warnings.
 func (l *loader) addDefinition(p *place, object map[string]any) error {
 	crd, unknown, err := decodeCRD(object)
 	if err != nil {

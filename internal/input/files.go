@@ -1,5 +1,10 @@
 package input
 
+// Which files does a path stand for? The file itself, or in a directory all files with the names of manifests, in
+// the order of their paths. Symbolic links are followed, loops are found, and what is hidden, excluded, or not of
+// the repository is left out. Reading is bounded, and stops when the context ends, also at a pipe that nobody
+// writes to.
+
 import (
 	"context"
 	"errors"
@@ -15,7 +20,8 @@ import (
 	"sluice.dev/internal/limit"
 )
 
-// isWantedName is true for the names of files that are read in a directory.
+// isWantedName is true for the names of files that are read in a directory. Letters of the extension may be in any
+// case.
 func isWantedName(name string) bool {
 	return !isHiddenName(name) && slices.Contains(extensions, strings.ToLower(filepath.Ext(name)))
 }
@@ -55,6 +61,8 @@ func (r *reader) forEachPath(paths []string, some bool, read func(i int, p strin
 	return nil
 }
 
+// readPaths reads files and directories. If they are compared with a revision of the same repository, what a
+// sparse checkout leaves out is read from the index first. Then a path may be missing on disk.
 func (r *reader) readPaths(ctx context.Context, src Source) error {
 	return r.forEachPath(src.Paths, src.Some, func(i int, p string) (missing, err error) {
 		r.roots = append(r.roots, filepath.Clean(p))
@@ -88,7 +96,8 @@ func (r *reader) pathInDir(name string) string {
 	return full
 }
 
-// readPath reads the file p, or those below it, at index i of a source.
+// readPath reads the file p, or those below it, at index i of a source. A path that does not exist is an
+// [ErrNotFound]. A file that the user names is read whatever its name is; in a directory, names matter.
 func (r *reader) readPath(ctx context.Context, i int, p string) error {
 	full := r.pathInDir(p)
 	info, err := os.Stat(full)
@@ -160,7 +169,8 @@ func (w *walker) collectBelow(ctx context.Context, name, full string, above []fs
 	return nil
 }
 
-// collectEntry collects a file, or those below a directory.
+// collectEntry collects a file, or those below a directory. With [Options.KeepAll], a link that leads nowhere, or
+// out of the work tree, is a remark instead of an error.
 func (w *walker) collectEntry(ctx context.Context, f walked, isLink bool, above []fs.FileInfo) error {
 	var err error
 	switch f.info, err = os.Stat(f.full); {
@@ -183,7 +193,8 @@ func (w *walker) collectEntry(ctx context.Context, f walked, isLink bool, above 
 	return nil
 }
 
-// readFile reads and decodes one file. below tells that it was found in a directory.
+// readFile reads and decodes one file. below tells that it was found in a directory. A file that is not regular,
+// such as a pipe, is read as a stream of unknown size.
 func (r *reader) readFile(ctx context.Context, file walked, below bool) error {
 	name, info := file.name, file.info
 	if info.Mode().IsRegular() {
@@ -209,7 +220,8 @@ func openFile(ctx context.Context, path string) (*os.File, error) {
 	return awaitBlocking(ctx, func() (*os.File, error) { return os.Open(path) }) //nolint:gosec // reading the file that the user names is what this is for
 }
 
-// awaitBlocking does what may block for long, and stops waiting when the context is done.
+// awaitBlocking does what may block for long, and stops waiting when the context is done. The call that blocks
+// goes on in the background; its result is dropped.
 func awaitBlocking[T any](ctx context.Context, do func() (T, error)) (out T, err error) {
 	type result struct {
 		value T
@@ -257,6 +269,7 @@ type exclusion struct {
 	prefix string
 }
 
+// newExclusion compiles the patterns; none exclude nothing.
 func newExclusion(patterns []string) (exclusion, error) {
 	if len(patterns) == 0 {
 		return exclusion{}, nil

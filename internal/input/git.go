@@ -31,7 +31,8 @@ type gitRepo struct {
 	other bool
 }
 
-// openGit finds the repository of dir, empty for the process's directory.
+// openGit finds the repository of dir, empty for the process's directory. The error wraps [ErrGitMissing] or
+// [ErrNotRepository].
 func openGit(ctx context.Context, dir string) (*gitRepo, error) {
 	g := &gitRepo{dir: dir}
 	if _, err := exec.LookPath("git"); err != nil {
@@ -53,6 +54,8 @@ func openRevision(ctx context.Context, dir, rev string) (g *gitRepo, tree string
 	return g, tree, err
 }
 
+// gitCommand returns a command of git for the repository. Its messages are in English, it asks for no password,
+// takes no locks, and takes paths as they are, without patterns.
 func (g *gitRepo) gitCommand(ctx context.Context, args ...string) *exec.Cmd {
 	cmd := exec.CommandContext(ctx, "git", args...) //nolint:gosec // the arguments are checked, see gitRepo
 	cmd.Dir = g.dir
@@ -82,8 +85,9 @@ func (g *gitRepo) lineOf(ctx context.Context, args ...string) (string, error) {
 	return strings.TrimSuffix(string(out), "\n"), err
 }
 
-// outputOf runs a command and returns what it wrote, or [limit.ErrTooLarge] if that is more than most bytes. Other errors carry the first line of
-// its own words.
+// outputOf runs a command and returns what it wrote, or [limit.ErrTooLarge] if that is more than most bytes. Other
+// errors carry the first line of its own words. For a repository of another user, the words contain the git config
+// command that git suggests.
 func outputOf(cmd *exec.Cmd, most int64) ([]byte, error) {
 	out, complaint := &boundedWriter{left: most}, &boundedWriter{left: 1 << 20}
 	cmd.Stdout, cmd.Stderr = out, complaint
@@ -135,7 +139,8 @@ func Tags(ctx context.Context, pattern string) ([]string, error) {
 	return strings.Fields(string(out)), err
 }
 
-// treeOf returns the name of the tree of a revision.
+// treeOf returns the name of the tree of a revision. A revision that git does not know is an [ErrUnknownRevision],
+// with advice in a shallow clone.
 func (g *gitRepo) treeOf(ctx context.Context, rev string) (string, error) {
 	if err := checkRevision(rev); err != nil {
 		return "", err
@@ -184,7 +189,8 @@ const (
 	gitModule = "160000"
 )
 
-// listTree lists the entry at p, relative to the root, and all entries below it if it is a directory. Empty is the root.
+// listTree lists the entry at p, relative to the root, and all entries below it if it is a directory. Empty is the
+// root. A path that is not in the tree gives no entry.
 func (g *gitRepo) listTree(ctx context.Context, tree, p string) ([]gitEntry, error) {
 	args := []string{"ls-tree", "-r", "-t", "-z", "-l", "--full-tree", tree}
 	if p != "" {
@@ -231,7 +237,9 @@ func GitFiles(ctx context.Context, dir, rev, name string) (files []string, root 
 	return files, root, err
 }
 
-// resolvePath turns a path as the user gave it into one relative to the root; empty is the root.
+// resolvePath turns a path as the user gave it into one relative to the root; empty is the root. Paths with ./ or
+// ../ at the beginning are relative to the current directory, as for git show. One that leads out of the
+// repository is an [ErrNotFound].
 func (g *gitRepo) resolvePath(p string) (string, error) {
 	full := strings.TrimPrefix(p, "/")
 	if p == "." || p == ".." || strings.HasPrefix(p, "./") || strings.HasPrefix(p, "../") {
@@ -329,7 +337,8 @@ type workTree struct {
 	foreign map[string]bool
 }
 
-// findWorkTree looks at the work tree below the path p. It returns nil if git knows nothing of p, or ignores all of it.
+// findWorkTree looks at the work tree below the path p. It returns nil if git knows nothing of p, or ignores all
+// of it. A folder that the user names is read even if git ignores all of it.
 func (r *reader) findWorkTree(ctx context.Context, p string) (*workTree, error) {
 	g := &gitRepo{dir: r.opts.Dir}
 	top, err := g.lineOf(ctx, "rev-parse", "--show-toplevel")
@@ -387,7 +396,8 @@ func (t *workTree) isForeign(name, full string) bool {
 	return err == nil
 }
 
-// hasTargetOf reports whether a link leads to a file of the work tree.
+// hasTargetOf reports whether a link leads to a file of the work tree. Without a work tree, it does: then no link
+// is left out.
 func (t *workTree) hasTargetOf(link string) bool {
 	if t == nil {
 		return true

@@ -1,5 +1,10 @@
 package input
 
+// Which files does a git revision have at a path? git lists its tree, and this file picks the files that a
+// directory on disk would give: the same names, the same links followed within the revision, the same ones
+// excluded. So a revision and a work tree can be compared. The files are read over one git process. GitRange says
+// which two revisions an argument such as main...HEAD means.
+
 import (
 	"bufio"
 	"bytes"
@@ -173,8 +178,9 @@ func (r *reader) skipGit(name string, steps []string, mode string) bool {
 	return mode != gitLink && mode != gitTree && mode != gitModule && !r.isWanted(name)
 }
 
-// followLink takes what the symbolic link e leads to. It is an error if that is nothing in the revision, or a loop. With
-// [Options.KeepAll], such a link in a directory is left out instead, and a remark says so if its name is that of a file that is read.
+// followLink takes what the symbolic link e leads to. It is an error if that is nothing in the revision, or a
+// loop. With [Options.KeepAll], such a link in a directory is left out instead, and a remark says so if its name
+// is that of a file that is read. Links to links are followed, up to maxLinks.
 func (w *gitWalker) followLink(ctx context.Context, e gitEntry, above []string, below bool) error {
 	wanted := !below || isWantedName(path.Base(e.name))
 	full, entries, err := w.linkTarget(ctx, e, len(above))
@@ -276,8 +282,8 @@ func FindInRevision(ctx context.Context, rev string, names []string, opts Option
 	return found, asSourceError(ctx, src.String(), r.findInTree(ctx, rev, names, found))
 }
 
-// Gone returns those of the documents of a revision whose files a source of the same repository does not have: it is another revision, or the
-// work tree.
+// Gone returns those of the documents of a revision whose files a source of the same repository does not have: it
+// is another revision, or the work tree. The order stays.
 func Gone(ctx context.Context, src Source, docs []Document, opts Options) ([]Document, error) {
 	g, err := openGit(ctx, opts.Dir)
 	if err != nil {
@@ -306,6 +312,8 @@ func Gone(ctx context.Context, src Source, docs []Document, opts Options) ([]Doc
 	return slices.DeleteFunc(slices.Clone(docs), func(d Document) bool { return there(d.File) }), ctx.Err()
 }
 
+// findInTree adds to found the definitions of the given names in a revision, wherever they are. A file is decoded
+// only if one of the names is in its text: most files of a repository have none.
 func (r *reader) findInTree(ctx context.Context, rev string, names []string, found map[string][]Document) (err error) {
 	if r.exclude, err = newExclusion(r.opts.Exclude); err != nil {
 		return err
@@ -336,7 +344,8 @@ func (r *reader) findInTree(ctx context.Context, rev string, names []string, fou
 	})
 }
 
-// forEachFile reads the files, over one git cat-file --batch.
+// forEachFile reads the files, over one git cat-file --batch. take gets the content or the error of each file in
+// order; its own error ends the loop. Files over the limits are an error before they are read.
 func (w *gitWalker) forEachFile(ctx context.Context, take func(f gitEntry, data []byte, err error) error) error {
 	if len(w.files) == 0 {
 		return nil
@@ -371,7 +380,8 @@ func (w *gitWalker) forEachFile(ctx context.Context, take func(f gitEntry, data 
 	return nil
 }
 
-// fetchBlob asks a git cat-file --batch for one object.
+// fetchBlob asks a git cat-file --batch for one object. An object of more than most bytes is a
+// [limit.ErrTooLarge], and is not read.
 func fetchBlob(in io.Writer, out *bufio.Reader, object string, most int64) ([]byte, error) {
 	if _, err := io.WriteString(in, object+"\n"); err != nil {
 		return nil, err
@@ -457,7 +467,7 @@ func GitRange(ctx context.Context, arg string, paths []string, opts Options) (ol
 	return old, next, nil
 }
 
-// splitRange takes the value of --git apart.
+// splitRange takes the value of --git apart. symmetric tells three dots.
 func splitRange(arg string) (base, head string, isRange, symmetric bool, err error) {
 	if base, head, isRange = strings.Cut(arg, ".."); isRange {
 		head, symmetric = strings.CutPrefix(head, ".")
@@ -472,7 +482,8 @@ func splitRange(arg string) (base, head string, isRange, symmetric bool, err err
 	return base, head, isRange, symmetric, checkRevision(base)
 }
 
-// rangeNote says what a reader of a comparison of base and head should know, whose histories part at the commit fork.
+// rangeNote says what a reader of a comparison of base and head should know, whose histories part at the commit
+// fork. It is empty if there is nothing to say.
 func (g *gitRepo) rangeNote(ctx context.Context, base, head, fork string, symmetric bool) string {
 	switch {
 	case g.isCommit(ctx, head, fork):
@@ -503,6 +514,7 @@ func (g *gitRepo) mergeBase(ctx context.Context, base, head string) (string, err
 	return fork, nil
 }
 
+// rangeName is the name of a side of a range in reports: git:REV:PATHS, or the paths alone for the work tree.
 func rangeName(s Source, paths []string) string {
 	if s.Kind == Path {
 		return strings.Join(paths, " ")

@@ -129,7 +129,9 @@ type leftOverlay struct {
 	names   []string
 }
 
-// applyKustomizations patches the definitions of a source. Patches that cannot be applied become remarks.
+// applyKustomizations patches the definitions of a source. Patches that cannot be applied become remarks. Files
+// that a kustomization lists as patches are no definitions of their own. Kustomizations that patch definitions
+// that were not read are listed with the patches.
 func (r *reader) applyKustomizations(ctx context.Context, read func(context.Context, string) ([]byte, error)) error {
 	k := &kustomizer{
 		r: r, read: readingEachOnce(r.kustomizations, read),
@@ -258,7 +260,9 @@ func (k *kustomizer) allIncluding(ctx context.Context, name string) (all []*kust
 	return all
 }
 
-// leaveOverlays keeps in mind which of several kustomizations would change the spec of a definition, by themselves or by those that include them.
+// leaveOverlays keeps in mind which of several kustomizations would change the spec of a definition, by themselves
+// or by those that include them. It tries each of them on a copy. Those that would change nothing but metadata do
+// not matter.
 func (k *kustomizer) leaveOverlays(ctx context.Context, d *Document, base string, overlays []*kustomization) error {
 	told := len(k.r.set.Remarks)
 	defer func() { k.r.set.Remarks = k.r.set.Remarks[:told] }() // what is not applied needs no remark on its parts
@@ -360,8 +364,8 @@ func (k *kustomizer) lookIn(ctx context.Context, dir string) {
 	}
 }
 
-// readKustomization reads the kustomization in a folder, nil if there is none. Its patches begin with those of its components, which are nested
-// depth deep.
+// readKustomization reads the kustomization in a folder, nil if there is none. Its patches begin with those of its
+// components, which are nested depth deep. One that is no YAML gets a remark, and counts as none.
 func (k *kustomizer) readKustomization(ctx context.Context, dir string, depth int) *kustomization {
 	for _, name := range kustomizationNames {
 		file := path.Join(dir, name)
@@ -441,7 +445,9 @@ func (k *kustomizer) addComponents(ctx context.Context, to *kustomization, depth
 // addRemark adds a remark about a file.
 func (k *kustomizer) addRemark(file, text string) { k.r.addRemark(file, text, false) }
 
-// patchDocument applies the patches of a kustomization that are about a definition.
+// patchDocument applies the patches of a kustomization that are about a definition. A patch that cannot be read or
+// applied is a remark, and the others are applied. A file that was applied is no longer among the patches that
+// were passed over.
 func (k *kustomizer) patchDocument(ctx context.Context, d *Document, from *kustomization) error {
 	k.used[path.Dir(from.file)] = true
 	for _, p := range from.Patches {
@@ -519,7 +525,8 @@ func applyPatch(d *Document, p kustomizePatch, text []byte) (applied bool, err e
 	return applied, nil
 }
 
-// choosesDefinition reports whether a definition is among the objects that the target chooses.
+// choosesDefinition reports whether a definition is among the objects that the target chooses. A target without
+// any condition chooses all. The error is for an expression or a selector that is none.
 func (t *kustomizeTarget) choosesDefinition(crd *apiextensionsv1.CustomResourceDefinition) (bool, error) {
 	group, version, _ := strings.Cut(crdVersion, "/")
 	for _, c := range []struct{ pattern, value string }{

@@ -1,5 +1,9 @@
 package input
 
+// What is the value of a document? YAML is read by the library of kubectl, JSON as the API server reads it, and
+// both give the same values: numbers as storage has them, keys as strings. Aliases can make a small text expand to
+// gigabytes, so values and bytes are counted.
+
 import (
 	"context"
 	"encoding/json"
@@ -46,7 +50,8 @@ func parseYAML(ctx context.Context, s string, line int) (value, error) {
 	return out, err
 }
 
-// checkCount refuses a document that may have more than maxNodes values: the libraries need some 200 bytes for each.
+// checkCount refuses a document that may have more than maxNodes values: the libraries need some 200 bytes for
+// each. It counts characters that begin values, so it may count too many and never too few.
 func checkCount(s string) error {
 	n := strings.Count(s, "\n")
 	for _, c := range []string{",", "[", "{", ":", "- ", "? "} { // values are begun by one of these
@@ -158,6 +163,8 @@ type converter struct {
 	nodes, text int
 }
 
+// convertValue converts a value in place where it can, and returns it. It fails for what JSON cannot say, such as
+// NaN, and for what is nested too deep or expands to too much.
 func (c *converter) convertValue(v any, depth int) (any, error) {
 	if depth > maxDepth {
 		return nil, &Error{Msg: fmt.Sprintf("is nested deeper than %d levels", maxDepth)}
@@ -201,6 +208,8 @@ func (c *converter) convertValue(v any, depth int) (any, error) {
 	return v, nil
 }
 
+// convertObject converts a mapping of YAML, whose keys may be of any type. Two keys that become the same string
+// are an error: 1 and "1", for example.
 func (c *converter) convertObject(v map[any]any, depth int) (any, error) {
 	out := make(map[string]any, len(v))
 	for k, x := range v {

@@ -1,5 +1,9 @@
 package input
 
+// On which line does a part of an object stand? Findings have paths such as spec.versions[0].schema, and people
+// want FILE:LINE. The library that decodes knows no lines, so the text is parsed once more, by another library,
+// when somebody first asks. Most objects are never asked about.
+
 import (
 	"encoding/json"
 	"regexp"
@@ -34,8 +38,10 @@ func (p *Positions) Find(path ...string) (report.Position, bool) {
 	return p.doc.findPosition(append(slices.Clip(p.base), path...))
 }
 
-// Place returns the position of a finding in the document. If the finding is about a part that is gone, its path is one in the old
-// document. Then Place finds the version by its name. Lists may have other indices now, so it returns the part around them.
+// Place returns the position of a finding in the document. If the finding is about a part that is gone, its path
+// is one in the old document. Then Place finds the version by its name. Lists may have other indices now, so it
+// returns the part around them. A definition without positions, which helm has rendered, has the file alone. The
+// result is never nil.
 func (d *Document) Place(f *report.Finding) *report.Position {
 	if d.Positions == nil {
 		return &report.Position{File: d.File}
@@ -82,6 +88,8 @@ func (d *document) startPosition() report.Position {
 	return report.Position{File: d.file, Line: d.line + strings.Count(before, "\n"), Column: i - strings.LastIndexByte(before, '\n')}
 }
 
+// findPosition is [Positions.Find] with a path from the root of the document. Columns of a document count from the
+// beginning of its own line.
 func (d *document) findPosition(path []string) (report.Position, bool) {
 	pos := d.startPosition()
 	if len(path) == 0 {
@@ -106,8 +114,9 @@ func (d *document) findPosition(path []string) (report.Position, bool) {
 	return pos, true
 }
 
-// childOf finds the child s of n: the node whose place counts and the value, nil if there is none. It looks through
-// aliases and merge keys.
+// childOf finds the child s of n: the node whose place counts and the value, nil if there is none. It looks
+// through aliases and merge keys. A key that stands in the mapping itself takes precedence over one that is merged
+// into it.
 func childOf(n *yamlv3.Node, s string, depth int) (place, value *yamlv3.Node) {
 	if depth > maxListDepth {
 		return nil, nil

@@ -1,12 +1,17 @@
 package input
 
+// Where does a document of a stream begin and end? kubectl cuts a text at lines of three dashes before any library
+// parses it, and reads the last line as if it ended with a line break. The same is done here, so that the same
+// documents come out, with their lines. Texts that are no UTF-8 are refused with the reason.
+
 import (
 	"bytes"
 	"strings"
 	"unicode/utf8"
 )
 
-// checkText turns the bytes of a file into text.
+// checkText turns the bytes of a file into text. A mark of byte order at the beginning is left out. The result
+// ends with a line break unless it is empty.
 func checkText(data []byte) (string, error) {
 	data = bytes.TrimPrefix(data, []byte("\xef\xbb\xbf"))
 	switch {
@@ -37,6 +42,7 @@ func checkText(data []byte) (string, error) {
 	return s, nil
 }
 
+// lineAt is the line, counted from 1, of the byte at offset i.
 func lineAt(s string, i int) int { return 1 + strings.Count(s[:i], "\n") }
 
 // unifyBreaks turns carriage returns that stand alone into line feeds. YAML takes both for line breaks, and JSON both for

@@ -1,5 +1,10 @@
 package input
 
+// Which value of an object is not what its type wants? The decoders of Kubernetes name the first wrong value
+// without its place, and miss unknown fields in types that decode themselves. So the value is compared with the Go
+// type here: for definitions, as the API server decodes them, and for objects of Sluice, where an unknown field is
+// an error with the field that is probably meant.
+
 import (
 	"encoding/json"
 	"errors"
@@ -60,6 +65,8 @@ var (
 // ownPackages begins the paths of the packages of this module.
 const ownPackages = "sluice.dev/"
 
+// walkValue compares a value with a type, and notes the first wrong value and all unknown fields below it. A null
+// is right everywhere, unless ownNulls is set. Types that decode themselves are asked with the value alone.
 func (w *typed) walkValue(path []string, v any, t reflect.Type) {
 	for t.Kind() == reflect.Pointer {
 		t = t.Elem()
@@ -131,6 +138,7 @@ func (w *typed) walkStruct(path []string, object map[string]any, t reflect.Type)
 	}
 }
 
+// walkFields compares the fields of an object with those of a struct type, in the order of their names.
 func (w *typed) walkFields(path []string, object map[string]any, t reflect.Type) {
 	fields, ok := w.structs[t]
 	if !ok {
@@ -149,6 +157,7 @@ func (w *typed) walkFields(path []string, object map[string]any, t reflect.Type)
 	}
 }
 
+// walkItems compares the items of a list with a type.
 func (w *typed) walkItems(path []string, items []any, t reflect.Type) {
 	for i, v := range items {
 		w.walkElement(pathStep(path, strconv.Itoa(i)), v, t)
@@ -166,6 +175,8 @@ func (w *typed) walkElement(path []string, v any, t reflect.Type) {
 	w.walkValue(path, v, t)
 }
 
+// checkText notes a value that is no string. A number or a boolean gets the advice to put it in quotes, since YAML
+// reads 1.0 and on as such.
 func (w *typed) checkText(path []string, v any) {
 	switch v.(type) {
 	case string:
@@ -179,6 +190,7 @@ func (w *typed) checkText(path []string, v any) {
 	}
 }
 
+// checkNumber notes a value that is no number, or none that the type can hold.
 func (w *typed) checkNumber(path []string, v any, t reflect.Type) {
 	text, err := json.Marshal(v)
 	isNumber := err == nil && strings.Trim(string(text[:1]), "-0123456789") == ""
@@ -260,6 +272,7 @@ func pathText(path []string) string {
 	return strings.TrimPrefix(b.String(), ".")
 }
 
+// isSpecialRune reports whether a key with this letter has to be quoted in a path.
 func isSpecialRune(r rune) bool {
 	return r != '-' && r != '_' && r != '$' && (r < '0' || r > '9') && (r < 'A' || r > 'Z') && (r < 'a' || r > 'z')
 }
@@ -270,8 +283,9 @@ const (
 	crdVersion = crdGroup + "v1"
 )
 
-// decodeCRD decodes a definition as the API server does: its JSON through sigs.k8s.io/json. unknown are the
-// fields that it does not have. Its errors are of type *valueError, with paths below the object.
+// decodeCRD decodes a definition as the API server does: its JSON through sigs.k8s.io/json. unknown are the fields
+// that it does not have. Its errors are of type *valueError, with paths below the object. The definition has a
+// name, and its version and kind are filled in.
 func decodeCRD(object map[string]any) (crd *apiextensionsv1.CustomResourceDefinition, unknown []unknownField, err error) {
 	if err := checkVersion(object); err != nil {
 		return nil, nil, err
@@ -432,6 +446,7 @@ func jsonFields(t reflect.Type) (out []reflect.StructField) {
 	return out
 }
 
+// jsonName is the name of a field in JSON; empty for an embedded struct whose fields are those of the outer one.
 func jsonName(f *reflect.StructField) string {
 	name, _, _ := strings.Cut(f.Tag.Get("json"), ",")
 	return name

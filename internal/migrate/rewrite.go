@@ -60,7 +60,8 @@ func (r *run) rewriteObjects(ctx context.Context) error {
 	return nil
 }
 
-// rewritePage writes the objects of a page, several at once.
+// rewritePage writes the objects of a page, several at once. The first error ends the migration, but writes that
+// are under way are finished.
 func (r *run) rewritePage(ctx context.Context, page []*metav1.PartialObjectMetadata, remaining int64) error {
 	group, ctx := errgroup.WithContext(ctx)
 	group.SetLimit(writers)
@@ -82,6 +83,7 @@ func (r *run) rewritePage(ctx context.Context, page []*metav1.PartialObjectMetad
 	return nil
 }
 
+// countFate counts what became of an object, and names it if it was refused, up to maxRefused.
 func (r *run) countFate(object *metav1.PartialObjectMetadata, f fate) {
 	switch {
 	case f.refused != "":
@@ -103,7 +105,9 @@ func (r *run) countFate(object *metav1.PartialObjectMetadata, f fate) {
 // maxConflicts bounds the attempts to write an object that others write at the same time.
 const maxConflicts = 20
 
-// rewriteObject writes an object, unless that is not needed. An error means that the migration cannot go on.
+// rewriteObject writes an object, unless that is not needed. An error means that the migration cannot go on. If
+// somebody else writes the object at the same time, it is read again: with its new content it may need no write
+// any more.
 func (r *run) rewriteObject(ctx context.Context, object *metav1.PartialObjectMetadata) (f fate, err error) {
 	for try := 1; ; try++ {
 		body := map[string]any{}
@@ -132,7 +136,8 @@ func (r *run) rewriteObject(ctx context.Context, object *metav1.PartialObjectMet
 	}
 }
 
-// isDue reports whether the object was not written since the migration began.
+// isDue reports whether the object was not written since the migration began. Resource versions that cannot be
+// compared count as older, since one write too many does no harm.
 func (r *run) isDue(object *metav1.PartialObjectMetadata) bool {
 	if r.ByServer || len(r.Trimmed) == 0 {
 		return false
@@ -145,6 +150,8 @@ func (r *run) isDue(object *metav1.PartialObjectMetadata) bool {
 }
 
 // settleFate tells what an error means for one object, and returns it if it means that the migration cannot go on.
+// A refusal by the API server is the fate of the object. Lost rights and a server that does not answer end the
+// migration.
 func settleFate(f fate, err error) (fate, error) {
 	var status apierrors.APIStatus
 	switch {
@@ -171,6 +178,9 @@ func (r *run) path(namespace, name string) string {
 
 const metadataOnly = "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1"
 
+// patchObject sends a merge patch to an object, in the storage version. An empty patch is a write all the same:
+// the API server stores the object in the storage version if it was stored in another one
+// (k8s.io/apiserver/pkg/storage/etcd3/store.go, GuaranteedUpdate).
 func (r *run) patchObject(ctx context.Context, object *metav1.PartialObjectMetadata, body map[string]any) error {
 	text, err := json.Marshal(body)
 	if err != nil {
@@ -184,6 +194,7 @@ func (r *run) patchObject(ctx context.Context, object *metav1.PartialObjectMetad
 	return send(ctx, request, nil)
 }
 
+// readObject reads the metadata of an object as it is now.
 func (r *run) readObject(ctx context.Context, object *metav1.PartialObjectMetadata) (*metav1.PartialObjectMetadata, error) {
 	out := &metav1.PartialObjectMetadata{}
 	return out, send(ctx, r.rest.Get().AbsPath(r.path(object.Namespace, object.Name)).SetHeader("Accept", metadataOnly), out)
@@ -221,6 +232,8 @@ func send(ctx context.Context, request *rest.Request, out any) error {
 	}
 }
 
+// sendOnce sends a request once, and reads the answer into out, where that is not nil. A server that does not
+// answer in time is a [cluster.ErrSlow].
 func sendOnce(ctx context.Context, request *rest.Request, out any) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, cluster.RequestTimeout, cluster.ErrSlow)
 	defer cancel()
@@ -274,6 +287,7 @@ func (r *run) isLeaving(apiVersion string) bool {
 	return true
 }
 
+// namesLeaving reports whether an entry of managedFields has a version that may be removed.
 func (r *run) namesLeaving(owners []metav1.ManagedFieldsEntry) bool {
 	return slices.ContainsFunc(owners, func(e metav1.ManagedFieldsEntry) bool { return r.isLeaving(e.APIVersion) })
 }
@@ -294,6 +308,7 @@ func (r *run) ownersFor(ctx context.Context, object *metav1.PartialObjectMetadat
 }
 
 // hasFields reports whether an object has the fields that a path begins with. Items of a list are not looked for.
+// An empty path is there.
 func hasFields(object map[string]any, p fieldpath.Path) bool {
 	var names []string
 	for _, e := range p {

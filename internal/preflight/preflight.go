@@ -19,7 +19,7 @@ import (
 	"sluice.dev/report"
 )
 
-// Rules gives the IDs of all rules, which a configuration may name.
+// Rules gives the IDs of all rules, which a configuration may name. They are those of crdcheck, in its order.
 func Rules() []string {
 	var out []string
 	for _, r := range crdcheck.Rules() {

@@ -1,5 +1,9 @@
 package ui
 
+// What do the pages about ResolutionRequests show? One sums up the requests by resolver and namespace, and lists
+// them with filters; the other shows one request with its parameters and a time line. The list comes from what is
+// followed, a single request is read when it is asked for.
+
 import (
 	"cmp"
 	"context"
@@ -60,6 +64,8 @@ type reasonCount struct {
 	Link   string // to the requests with it
 }
 
+// requestsPage shows the requests that pass the filter. The sums are about the same requests as the list. Lines
+// with failures come first; of many lines, the first hundred are shown.
 func (s *Server) requestsPage(w http.ResponseWriter, r *http.Request) {
 	d := requests{Filter: readFilter(r, "resolver", "namespace", "phase", "reason"), Phases: resolve.Phases()}
 	known := s.world.requests.all(r.Context())
@@ -115,6 +121,8 @@ func firstSorted(set map[string]bool) []string {
 	return all[:min(len(all), 500)]
 }
 
+// add counts a request. Rates and times are about those that began within the last hour; the other counts are
+// about all.
 func (l *requestLine) add(x *resolve.Summary, now time.Time) {
 	switch {
 	case x.Phase == resolve.PhaseSucceeded:
@@ -133,6 +141,7 @@ func (l *requestLine) add(x *resolve.Summary, now time.Time) {
 	}
 }
 
+// sumUp fills in the texts of a line: its reasons, and the median and the 95th percentile of the times.
 func (l *requestLine) sumUp() {
 	l.Reasons = sortedReasons(l.reasons)
 	if len(l.seconds) == 0 {
@@ -151,6 +160,7 @@ func secondsText(s float64) string {
 	return duration.HumanDuration(time.Duration(s * float64(time.Second)))
 }
 
+// sortedReasons are the ten most frequent reasons, the most frequent first.
 func sortedReasons(counts map[string]int) []reasonCount {
 	var all []reasonCount
 	for reason, n := range counts {
@@ -174,6 +184,8 @@ type paramRow struct{ Name, Value string }
 // widest bounds a text that is shown, in bytes.
 const widest = 1000
 
+// requestPage shows one request. That there is none is said only if the list is complete: until then, the kind
+// itself may be missing.
 func (s *Server) requestPage(w http.ResponseWriter, r *http.Request) {
 	namespace, name := r.PathValue("namespace"), r.PathValue("name")
 	var d oneRequest
@@ -187,6 +199,7 @@ func (s *Server) requestPage(w http.ResponseWriter, r *http.Request) {
 	s.show(w, r, "request", page{Title: brief.Cut(name, 100), Here: "requests", Live: s.liveTopic("requests"), Data: d})
 }
 
+// readRequest reads a request with its events, and fills in what the page shows.
 func (s *Server) readRequest(ctx context.Context, namespace, name string, d *oneRequest) error {
 	if s.world.lacks != nil {
 		return s.world.lacks

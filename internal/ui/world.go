@@ -1,5 +1,9 @@
 package ui
 
+// How do the pages know the cluster without asking it for each click? A follower lists a kind once and watches it
+// from then on, in the background, from the first page that needs it until the server ends. It keeps a summary of
+// each object. A user who may not list all namespaces sees one, and the page says so.
+
 import (
 	"context"
 	"fmt"
@@ -45,6 +49,8 @@ type guardEvent struct {
 	Count                int32
 }
 
+// newWorld prepares what the pages follow. It does not contact the cluster. Without a usable kubeconfig, lacks
+// says why, and pages that need no cluster still work.
 func newWorld(o Options) *world {
 	w := &world{}
 	namespace := metav1.NamespaceDefault
@@ -128,6 +134,8 @@ const (
 // retryTime is how long a follower waits after an error.
 const retryTime = 3 * time.Second
 
+// follow returns a follower of a resource. summarize makes an item of an object, and reports false for objects
+// that are left out. namespace is listed if all may not be.
 func follow[T, O any](w *world, resource schema.GroupVersionResource, namespace string, o metav1.ListOptions, summarize func(*O) (T, bool)) *follower[T] {
 	return &follower[T]{world: w, resource: resource, namespace: namespace, options: o, items: map[string]T{}, read: func(u *unstructured.Unstructured) (T, bool, error) {
 		var object O
@@ -140,6 +148,7 @@ func follow[T, O any](w *world, resource schema.GroupVersionResource, namespace 
 	}}
 }
 
+// version is another number after each change.
 func (f *follower[T]) version() int64 {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -202,7 +211,8 @@ func (f *follower[T]) all(ctx context.Context) snapshot[T] {
 	return s
 }
 
-// run lists and watches until ctx is done.
+// run lists and watches until ctx is done. After an error it begins again with a list, a few seconds later.
+// Without the right to list all namespaces, it goes on with one at once.
 func (f *follower[T]) run(ctx context.Context) {
 	for ctx.Err() == nil {
 		version, err := f.list(ctx)
@@ -225,6 +235,8 @@ func (f *follower[T]) run(ctx context.Context) {
 	}
 }
 
+// fail notes why the list is not current. The same error again is no change, or open pages would be drawn again
+// every few seconds.
 func (f *follower[T]) fail(err error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -234,6 +246,7 @@ func (f *follower[T]) fail(err error) {
 	}
 }
 
+// resourceClient reads the resource in the namespace that is listed, or in all.
 func (f *follower[T]) resourceClient() dynamic.ResourceInterface {
 	if f.scope == "" {
 		return f.world.client.Resource(f.resource)
@@ -310,6 +323,8 @@ func (f *follower[T]) watch(ctx context.Context, version string) error {
 	}
 }
 
+// readChanges applies the changes of a watch until it ends, and returns the resource version of the last one.
+// Objects that are left out, or cannot be read, count as deleted.
 func (f *follower[T]) readChanges(w watch.Interface, version string) (string, error) {
 	for e := range w.ResultChan() {
 		u, ok := e.Object.(*unstructured.Unstructured)

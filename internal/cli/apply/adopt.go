@@ -1,5 +1,10 @@
 package apply
 
+// How does a user get an app back whose inventory is lost or incomplete? Every object that Sluice applies for an
+// app carries a mark with the name of the app. sluice ls --orphans lists the objects that have a mark and are in
+// no inventory, and sluice adopt writes them into one. For example, after a restore of a namespace without its
+// ConfigMaps, sluice adopt shop -n default lets sluice apply --prune delete again what the source no longer has.
+
 import (
 	"context"
 	"errors"
@@ -37,7 +42,8 @@ Exit codes: 0 all objects are recorded, 1 some kinds could not be listed and obj
 	return cmd
 }
 
-// AdoptResult is the outcome for programs.
+// AdoptResult is the outcome for programs. Outcome is "adopted", "tried" for a dry run, or "failed"; Error is set
+// only then.
 type AdoptResult struct {
 	command.Document `json:",inline"`
 	App              string `json:"app"`
@@ -53,6 +59,9 @@ type AdoptResult struct {
 	Unlisted []string `json:"unlisted,omitempty"`
 }
 
+// runAdopt plans an adoption, and records it unless it is a dry run. Only the recording takes the lock of the app:
+// a plan changes nothing, and must not fail because another run holds the lock. It returns [command.ErrFindings]
+// after the result if some kinds could not be listed, because objects of the app may be missing then.
 func runAdopt(ctx context.Context, e *command.Env, f *changeFlags, app string) error {
 	applier, err := connectApplier(&f.ClusterFlags, apply.Options{Now: e.Now, LockTimeout: f.lockTimeout})
 	if err != nil {
@@ -99,7 +108,8 @@ func runAdopt(ctx context.Context, e *command.Env, f *changeFlags, app string) e
 	return err
 }
 
-// tellUnlisted tells what could not be listed.
+// tellUnlisted tells what could not be listed. A line that is broken continues with an indentation, so that it is
+// not taken for a second note.
 func tellUnlisted(e *command.Env, unlisted []string) {
 	for _, u := range unlisted {
 		for i, line := range wrapWords("note: "+brief.OneLine(u)+"; there may be more objects", unlistedWidth) {
@@ -114,7 +124,8 @@ func tellUnlisted(e *command.Env, unlisted []string) {
 // unlistedWidth is the width of the lines that name kinds: a user with few rights may list few of them.
 const unlistedWidth = 120
 
-// wrapWords breaks a text between words into lines of at most width bytes. A longer word has a line of its own.
+// wrapWords breaks a text between words into lines of at most width bytes. A longer word has a line of its own. An
+// empty text is one empty line.
 func wrapWords(text string, width int) []string {
 	var lines []string
 	line := ""
@@ -131,13 +142,17 @@ func wrapWords(text string, width int) []string {
 	return append(lines, line)
 }
 
-// OrphanList is the orphans for programs.
+// OrphanList is the orphans for programs. Objects is empty and not null if there is none. Unlisted says what could
+// not be listed.
 type OrphanList struct {
 	command.Document `json:",inline"`
 	Objects          []apply.Orphan `json:"objects"`
 	Unlisted         []string       `json:"unlisted,omitempty"`
 }
 
+// listOrphans prints the orphans of one app, if args name it, or those of all apps of the namespace, or of the
+// cluster with -A. The last column says why each is an orphan: its app has no inventory, the inventory lacks it,
+// or an annotation keeps it although the app gave it up. Kinds that could not be listed are notes, and no error.
 func listOrphans(ctx context.Context, e *command.Env, f *lsFlags, a *connection, args []string) error {
 	app, namespace := "", a.namespace
 	if len(args) == 1 {

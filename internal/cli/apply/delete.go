@@ -1,5 +1,10 @@
 package apply
 
+// What does it take to delete an app? The inventory says which objects the app has. Some of them must not go
+// without a word: CRDs with objects of others, namespaces with foreign objects, and what an annotation keeps. This
+// file has the command delete, and what apply --prune shares with it: the flags that allow such deletions, the
+// question on a terminal, and the lines that tell what goes and what stays.
+
 import (
 	"context"
 	"errors"
@@ -13,6 +18,8 @@ import (
 	"sluice.dev/internal/cli/command"
 )
 
+// deleteFlags are those of delete: those of all commands that change an app by its name, those of all that delete,
+// and its own.
 type deleteFlags struct {
 	changeFlags
 	deleteFlagsOf
@@ -64,6 +71,8 @@ type DeleteResult struct {
 	Warnings []apply.Warning `json:"warnings,omitempty"`
 }
 
+// runDelete connects, and deletes the app under its lock. A dry run takes no lock. If a Delivery applies the app,
+// it warns first, because the Delivery creates again what is deleted.
 func runDelete(ctx context.Context, e *command.Env, f *deleteFlags, app string) error {
 	told := &teller{Env: e, lines: e.Out, quiet: f.output == "json"}
 	applier, err := connectApplier(&f.ClusterFlags, apply.Options{Now: e.Now, Observe: told.showEvent, LockTimeout: f.lockTimeout})
@@ -80,7 +89,8 @@ func runDelete(ctx context.Context, e *command.Env, f *deleteFlags, app string) 
 	return underLock(ctx, e, applier, app, once)
 }
 
-// announceRemovals tells what will be deleted and kept, and returns how many objects will be deleted.
+// announceRemovals tells what will be deleted and kept, and returns how many objects will be deleted. It is called
+// before the first deletion, so that the list stands there while the user is asked.
 func announceRemovals(plan *apply.Deletion, told *teller) (deletes int) {
 	for i := range plan.Removals {
 		switch r := &plan.Removals[i]; r.Action {
@@ -95,7 +105,9 @@ func announceRemovals(plan *apply.Deletion, told *teller) (deletes int) {
 	return deletes
 }
 
-// addRemovals adds what has become of the objects, or would become of them, and counts those that are deleted and kept.
+// addRemovals adds what has become of the objects, or would become of them, and counts those that are deleted and
+// kept. Objects that are only forgotten, since they are gone or belong to another app now, are told here: they are
+// no deletions to announce.
 func (d *DeleteResult) addRemovals(plan *apply.Deletion, told *teller, would bool) (deleted, kept int) {
 	for i := range plan.Removals {
 		r := &plan.Removals[i]
@@ -120,7 +132,9 @@ func (d *DeleteResult) addRemovals(plan *apply.Deletion, told *teller, would boo
 	return deleted, kept
 }
 
-// deleteOnce plans and deletes.
+// deleteOnce plans and deletes. It returns [apply.ErrChanged] if another run has changed the app since the plan
+// was made; the caller then calls it again. Any other outcome is printed, with [command.ErrFindings] if objects
+// are or would be kept. In a dry run and after an error the result says what would become of the objects.
 func deleteOnce(ctx context.Context, e *command.Env, f *deleteFlags, applier *connection, told *teller, app string) error {
 	namespace := applier.namespace
 	plan, err := applier.PlanDeletion(ctx, apply.DeletionRequest{
@@ -141,6 +155,7 @@ func deleteOnce(ctx context.Context, e *command.Env, f *deleteFlags, applier *co
 		err = f.confirmDeletion(e, fmt.Sprintf("delete %s of app %s/%s", brief.Count(deletes, "object"), namespace, app), deletes)
 	}
 	if err == nil && !f.dryRun {
+		// Nothing was deleted yet, and the plan is out of date.
 		if err = applier.Delete(ctx, plan); errors.Is(err, apply.ErrChanged) {
 			return err
 		}
@@ -179,16 +194,18 @@ func deleteOnce(ctx context.Context, e *command.Env, f *deleteFlags, applier *co
 	return err
 }
 
-// deleteFlagsOf are the flags of commands that delete objects.
+// deleteFlagsOf are the flags of commands that delete objects. yes answers the question on a terminal.
 type deleteFlagsOf struct{ allowDeleteCRDs, allowDeleteNamespaces, yes bool }
 
+// addDelete adds the flags. verb begins their help texts, such as "delete " or "let --prune delete ".
 func (f *deleteFlagsOf) addDelete(fs *pflag.FlagSet, verb string) {
 	fs.BoolVar(&f.allowDeleteCRDs, "allow-delete-crds", false, verb+"CRDs with stored objects, and the objects with them")
 	fs.BoolVar(&f.allowDeleteNamespaces, "allow-delete-namespaces", false, verb+"namespaces that are older than the app or have objects of others, with all objects in them")
 	fs.BoolVarP(&f.yes, "yes", "y", false, "do not ask before deleting objects; Sluice asks only if standard input and standard error are terminals")
 }
 
-// checkNeedsPrune judges the flags of a command that deletes only with --prune.
+// checkNeedsPrune judges the flags of a command that deletes only with --prune. Without --prune nothing is
+// deleted, and a flag that has no effect is more likely a mistake than a wish.
 func (f *deleteFlagsOf) checkNeedsPrune(prune bool) error {
 	for name, set := range map[string]bool{"--allow-delete-crds": f.allowDeleteCRDs, "--allow-delete-namespaces": f.allowDeleteNamespaces} {
 		if set && !prune {
@@ -198,7 +215,8 @@ func (f *deleteFlagsOf) checkNeedsPrune(prune bool) error {
 	return nil
 }
 
-// confirmDeletion asks on a terminal before objects are deleted.
+// confirmDeletion asks on a terminal before objects are deleted. It does not ask if nothing is deleted, with
+// --yes, or where nobody sees the question: then scripts would hang.
 func (f *deleteFlagsOf) confirmDeletion(e *command.Env, what string, deletes int) error {
 	if deletes == 0 || f.yes || !e.ErrTTY || !command.Interactive(e) {
 		return nil
@@ -206,7 +224,9 @@ func (f *deleteFlagsOf) confirmDeletion(e *command.Env, what string, deletes int
 	return command.Confirm(e, what+"?")
 }
 
-// mayPrune stops a prune that would delete more than it may, and asks on a terminal.
+// mayPrune stops a prune that would delete more than it may, and asks on a terminal. The limit protects from a
+// source that is empty or half of what it was by mistake, such as a wrong folder: half of the app, or
+// --max-deletes.
 func (d *deliverer) mayPrune() error {
 	deletes := d.plan.Count(apply.Delete)
 	most, err := apply.MostDeletes(d.flags.maxDeletes, d.plan.Existing())
@@ -232,7 +252,8 @@ func removalLine(r *apply.Removal) string {
 	return r.String() + ", with " + r.Takes
 }
 
-// keptByPrune gives what a prune leaves although the source no longer has it, because something else depends on it.
+// keptByPrune gives what a prune leaves although the source no longer has it, because something else depends on
+// it. An annotation that retains an object is a wish of its owner, so such objects are not among them.
 func keptByPrune(p *apply.Plan) []ObjectResult {
 	var out []ObjectResult
 	for i := range p.Removals {
@@ -243,7 +264,8 @@ func keptByPrune(p *apply.Plan) []ObjectResult {
 	return out
 }
 
-// showRemovals tells what will be deleted, before it is.
+// showRemovals tells what will be deleted, before it is. Without --prune it only counts them. What is kept or
+// forgotten for a reason that a user can do nothing about is told with --verbose.
 func (d *deliverer) showRemovals() {
 	if n := d.plan.Orphans(); n > 0 {
 		fmt.Fprintf(d.Err, "note: app %s has %s that the source no longer has; --prune deletes them\n", d.flags.app, brief.Count(n, "object"))

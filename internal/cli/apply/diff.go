@@ -1,5 +1,10 @@
 package apply
 
+// What would an apply change? Diff plans as apply does, and sends each change to the API server as a dry run. What
+// it prints is the difference between the live object and the answer, so it has the defaults that the server fills
+// in, and what admission changes. Values of Secrets are never in the output; --mask hides more. For example,
+// --mask /data/* hides all values of ConfigMaps.
+
 import (
 	"context"
 	"encoding/json"
@@ -82,6 +87,9 @@ type DiffResult struct {
 	Kept []ObjectResult `json:"kept,omitempty"`
 }
 
+// runDiff compares, and returns [command.ErrFindings] if anything differs or blocks an apply. Preflights run only
+// if --preflight or a configuration names some: a diff is asked for often, and they can take long. Everything but
+// the differences goes to standard error, so that the output can be piped.
 func (d *differ) runDiff(ctx context.Context, color string) (err error) {
 	f := d.flags
 	if d.color, err = d.WantsColor(color); err != nil {
@@ -135,7 +143,8 @@ type differ struct {
 	result DiffResult
 }
 
-// otherApps tells which objects belong to other apps.
+// otherApps tells which objects belong to other apps. An apply would be blocked by them, so nothing is compared.
+// With -o json the document has the reason.
 func (d *differ) otherApps(err error) error {
 	d.told = &teller{Env: d.Env, lines: d.out}
 	d.showOtherApps(err)
@@ -146,7 +155,9 @@ func (d *differ) otherApps(err error) error {
 	return command.ErrFindings
 }
 
-// printDifferences prints the differences, and reports whether there are any, or conflicts.
+// printDifferences prints the differences, and reports whether there are any, or conflicts. Fields of other owners
+// are no error here: they are told as conflicts, and the differences are those of an apply that takes the fields
+// over.
 func (d *differ) printDifferences(ctx context.Context) (bool, error) {
 	differences, err := d.applier.Try(ctx, d.plan, apply.TryOptions{Contents: true, Local: true})
 	d.told.printWarnings(d.plan.Warnings())
@@ -173,12 +184,16 @@ func (d *differ) printDifferences(ctx context.Context) (bool, error) {
 	return ok || len(differences)+len(d.result.Kept) > 0, err
 }
 
+// encodeDocument prints the document of -o json. Differences is empty and not null if there is none.
 func (d *differ) encodeDocument(differences []apply.Difference) error {
 	d.result.Ran, d.result.Report, d.result.Warnings = d.deliverer.result.Ran, d.deliverer.result.Report, d.plan.Warnings()
 	d.result.Differences, d.result.Unowned = append(d.result.Differences, differences...), d.plan.Unowned()
 	return command.Encode(d.out, d.result)
 }
 
+// showDifferences prints each difference as a unified diff, then what --prune would keep, then the counts. Notes
+// about single objects go to standard error. An object that is taken over from another app has a line of its own,
+// since the diff itself does not show that.
 func showDifferences(e *command.Env, out io.Writer, differences []apply.Difference, stay []ObjectResult, look diffLook, color bool) error {
 	counts := map[apply.Action]int{}
 	for _, d := range differences {
@@ -210,7 +225,8 @@ func showDifferences(e *command.Env, out io.Writer, differences []apply.Differen
 	return nil
 }
 
-// paintDiff colours the lines of a diff.
+// paintDiff colours the lines of a diff. Without color the text stays as it is. The head of a file (+++ and ---)
+// is bold, so it is looked at before the changed lines.
 func paintDiff(text string, color bool) string {
 	if !color {
 		return text
@@ -249,6 +265,7 @@ func (l *diffLook) addTo(cmd *cobra.Command) {
 	fs.StringArrayVar(&l.masks, "mask", nil, "field with values to hide, as a JSON pointer such as /data/password; * stands for all keys or items (may be repeated). Diff never shows values of Secrets")
 }
 
+// checkFlags refuses a context below -1, and masks that are no JSON pointers (RFC 6901) below the root.
 func (l *diffLook) checkFlags() error {
 	if l.context < -1 {
 		return fmt.Errorf("--unified %d: it is 0 or more, or -1 for all lines", l.context)
@@ -275,6 +292,7 @@ func (l *diffLook) maskDifferences(list []apply.Difference) error {
 		for _, m := range l.masks {
 			keys := strings.Split(m[1:], "/")
 			for k := range keys {
+				// The escapes of RFC 6901.
 				keys[k] = strings.NewReplacer("~1", "/", "~0", "~").Replace(keys[k])
 			}
 			maskBoth(before, after, keys)
@@ -289,10 +307,13 @@ func (l *diffLook) maskDifferences(list []apply.Difference) error {
 	return nil
 }
 
+// bothDecoded reads both sides of a difference, which are YAML. The side of an object that does not exist is
+// empty, and becomes nil.
 func bothDecoded(before, after string) (b, a any, err error) {
 	return b, a, errors.Join(yaml.Unmarshal([]byte(before), &b), yaml.Unmarshal([]byte(after), &a))
 }
 
+// yamlOf writes one side of a difference again; nil, for an object that does not exist, is empty.
 func yamlOf(v any) (string, error) {
 	if v == nil {
 		return "", nil
@@ -301,7 +322,9 @@ func yamlOf(v any) (string, error) {
 	return string(text), err
 }
 
-// maskBoth replaces what stands at a path in both, so that whether it differs is still to be seen.
+// maskBoth replaces what stands at a path in both, so that whether it differs is still to be seen. The text that
+// stands for a value says so if the other side has another one. keys is what is left of the path; it is never
+// empty.
 func maskBoth(before, after any, keys []string) {
 	for _, key := range keysOf(before, after, keys[0]) {
 		b, putBefore := partAt(before, key)
@@ -347,7 +370,8 @@ func keysOf(before, after any, key string) []string {
 	return slices.Compact(out)
 }
 
-// partAt returns the value at a key or an index, and what puts a text in its place; nil if there is none.
+// partAt returns the value at a key or an index, and what puts a text in its place; nil if there is none. Writing
+// into the value changes the object that v is part of.
 func partAt(v any, key string) (value any, put func(text string)) {
 	switch v := v.(type) {
 	case map[string]any:
@@ -364,7 +388,8 @@ func partAt(v any, key string) (value any, put func(text string)) {
 	return nil, nil
 }
 
-// unifiedDiff is a difference as a unified diff.
+// unifiedDiff is a difference as a unified diff. With --only-changes, an object that is created or deleted is one
+// line.
 func (l *diffLook) unifiedDiff(d *apply.Difference) (string, error) {
 	if l.onlyChanges && (d.Before == "" || d.After == "") {
 		word := "created"
@@ -375,6 +400,7 @@ func (l *diffLook) unifiedDiff(d *apply.Difference) (string, error) {
 	}
 	context := l.context
 	if context < 0 {
+		// All lines: no change is farther from the next than both texts are long.
 		context = strings.Count(d.Before, "\n") + strings.Count(d.After, "\n")
 	}
 	lines := func(text string) []string {

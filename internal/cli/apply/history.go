@@ -1,5 +1,10 @@
 package apply
 
+// What did an app consist of before, and how does one get back there? The inventory of an app keeps its last
+// revisions: when each was applied, and the sources with their commits or digests. sluice history lists them.
+// apply --revision DIGEST reads the sources of one again, at exactly the state that they had. For example,
+// git+https://example.com/shop.git?ref=main becomes the same URL with ref=0c4e1f0...
+
 import (
 	"context"
 	"errors"
@@ -15,6 +20,7 @@ import (
 	"sluice.dev/internal/sourceurl"
 )
 
+// historyFlags are those of history: the cluster, and the format.
 type historyFlags struct {
 	command.ClusterFlags
 
@@ -50,7 +56,8 @@ and the sources with commit or digest. To go back to one, run sluice apply --app
 	return cmd
 }
 
-// HistoryResult is the history for programs.
+// HistoryResult is the history for programs. Revisions are the newest first; it is empty and not null if none is
+// recorded.
 type HistoryResult struct {
 	command.Document `json:",inline"`
 	App              string           `json:"app"`
@@ -58,6 +65,8 @@ type HistoryResult struct {
 	Revisions        []apply.Revision `json:"revisions"`
 }
 
+// showHistory prints the revisions of an app, the newest first. An app without any, as one that was applied by an
+// older Sluice, is no error: a note says when there will be one.
 func showHistory(e *command.Env, output string, v *apply.Inventory) error {
 	if output == "json" {
 		return command.Encode(e.Out, HistoryResult{command.DocumentOf("History"), v.App, v.Namespace, append([]apply.Revision{}, v.History...)})
@@ -79,7 +88,9 @@ func showHistory(e *command.Env, output string, v *apply.Inventory) error {
 	return nil
 }
 
-// goBack puts the sources of an earlier revision in the place of -f, at the state that they had then.
+// goBack puts the sources of an earlier revision in the place of -f, at the state that they had then. The text of
+// --revision may be the beginning of a commit or a digest. If revisions with different sources have it, that is an
+// error.
 func (d *deliverer) goBack(ctx context.Context) (*apply.Revision, error) {
 	f := d.flags
 	v, err := d.applier.App(ctx, d.applier.namespace, f.app)
@@ -110,7 +121,8 @@ func (d *deliverer) goBack(ctx context.Context) (*apply.Revision, error) {
 	return found, nil
 }
 
-// pinnedSource names a source at the commit or image that it had.
+// pinnedSource names a source at the commit or image that it had. Sources that keep no history, such as a folder
+// or a URL, are named as they were: checkStillHolds finds out whether they still hold the same.
 func pinnedSource(s apply.Source) (string, error) {
 	scheme, rest, remote := strings.Cut(s.Name, "://")
 	commit, image := s.Digest["sha1"], s.Digest["sha256"]
@@ -134,6 +146,7 @@ func pinnedSource(s apply.Source) (string, error) {
 		return "git:" + commit + path, nil
 	case scheme == "oci" && remote && image != "":
 		rest, _, _ = strings.Cut(rest, "@")
+		// A colon before the last slash is that of a port, and no tag.
 		if i := strings.LastIndexByte(rest, ':'); i > strings.LastIndexByte(rest, '/') {
 			rest = rest[:i]
 		}
@@ -142,7 +155,8 @@ func pinnedSource(s apply.Source) (string, error) {
 	return s.Name, nil
 }
 
-// checkStillHolds tells whether sources hold what they held in a revision.
+// checkStillHolds tells whether sources hold what they held in a revision. It compares digests, so a source that
+// cannot be pinned is applied only if its content is what it was.
 func checkStillHolds(r *apply.Revision, now []apply.Source) error {
 	for i, s := range r.Sources {
 		if i >= len(now) || !maps.Equal(s.Digest, now[i].Digest) {

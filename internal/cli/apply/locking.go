@@ -23,18 +23,23 @@ import (
 	"sluice.dev/internal/config"
 )
 
-// applyUnderLock plans, checks and applies.
+// applyUnderLock plans, checks and applies. The lock of the app is held from the plan to the last write, so that
+// two runs do not undo each other's changes. Without an app there is no inventory to protect, and a dry run writes
+// nothing: neither takes a lock.
 func (d *deliverer) applyUnderLock(ctx context.Context, cfg *config.Config) error {
 	if d.flags.app == "" || d.flags.dryRun != dryRunNone {
 		return d.planAndApply(ctx, cfg)
 	}
 	return underLock(ctx, d.Env, d.applier, d.flags.app, func(locked *connection) error {
+		// The preflights run again with each attempt, and are listed once.
 		d.applier, d.result.Ran = locked, []string{}
 		return d.planAndApply(ctx, cfg)
 	})
 }
 
-// underLock runs a change of an app under its lock. If somebody else changes the app in the meantime, it runs the change again.
+// underLock runs a change of an app under its lock. If somebody else changes the app in the meantime, it runs the
+// change again. change gets a connection that holds the lock; the lock is given up when it returns. An error that
+// the lock is taken gets advice.
 func underLock(ctx context.Context, e *command.Env, a *connection, app string, change func(locked *connection) error) error {
 	for {
 		locked := *a
@@ -51,7 +56,8 @@ func underLock(ctx context.Context, e *command.Env, a *connection, app string, c
 	}
 }
 
-// addLockTimeout adds the flag of commands that change an app.
+// addLockTimeout adds the flag of commands that change an app. The default, a minute, is longer than most applies,
+// so that two jobs of a pipeline wait for each other.
 func addLockTimeout(fs *pflag.FlagSet, timeout *time.Duration) {
 	fs.DurationVar(timeout, "lock-timeout", time.Minute, "time limit for waiting while another run changes the app; 0 does not wait")
 }
@@ -83,7 +89,8 @@ func lockHint(err error) error {
 	return err
 }
 
-// appOf reads the name of an app, which may have a namespace.
+// appOf reads the name of an app, which may have a namespace. NAME alone is in the given namespace. in is empty if
+// neither says one.
 func appOf(text, namespace string) (in, name string, err error) {
 	in, name, found := strings.Cut(text, "/")
 	if !found {
@@ -92,7 +99,7 @@ func appOf(text, namespace string) (in, name string, err error) {
 	return in, name, apply.CheckApp(name)
 }
 
-// appsOf gives NAMESPACE/NAME of each app.
+// appsOf gives NAMESPACE/NAME of each app. The names were checked by checkFlags, so an error cannot occur here.
 func appsOf(list []string, namespace string) []string {
 	var out []string
 	for _, text := range list {

@@ -1,5 +1,9 @@
 package apply
 
+// Which apps does a cluster have, and in which state are they? sluice ls reads the inventories, which are
+// ConfigMaps in the namespaces of the apps. With the name of an app it reads the live objects as well, and says of
+// each whether it is ready. It never writes.
+
 import (
 	"cmp"
 	"context"
@@ -14,6 +18,7 @@ import (
 	"sluice.dev/internal/cli/command"
 )
 
+// lsFlags are those of ls. all lists the apps of all namespaces; orphans lists objects instead of apps.
 type lsFlags struct {
 	command.ClusterFlags
 
@@ -59,12 +64,15 @@ the named app, of all apps of the namespace, or with -A of all apps. sluice adop
 	return cmd
 }
 
-// AppList is the apps for programs.
+// AppList is the apps for programs. Apps is empty and not null if there is none.
 type AppList struct {
 	command.Document `json:",inline"`
 	Apps             []*apply.Inventory `json:"apps"`
 }
 
+// listApps prints the apps of a namespace, or of all. An inventory that cannot be read is an error, but the others
+// are printed before it. The source is the one that is applied, or for an app whose first apply has not ended, the
+// one that is on its way.
 func listApps(ctx context.Context, e *command.Env, f *lsFlags, a *connection) error {
 	namespace := a.namespace
 	if f.all {
@@ -105,7 +113,7 @@ func listApps(ctx context.Context, e *command.Env, f *lsFlags, a *connection) er
 	return err
 }
 
-// timeText is a time in a table.
+// timeText is a time in a table. It is in UTC, to the second; a dash stands for none.
 func timeText(t *metav1.Time) string {
 	if t == nil {
 		return "-"
@@ -113,13 +121,15 @@ func timeText(t *metav1.Time) string {
 	return t.UTC().Format(time.RFC3339)
 }
 
-// ObjectList is the objects of an app for programs.
+// ObjectList is the objects of an app for programs, each with its state.
 type ObjectList struct {
 	command.Document `json:",inline"`
 	App              *apply.Inventory `json:"app"`
 	Objects          []apply.NotReady `json:"objects"`
 }
 
+// listObjects prints the objects of an app with their states, the sources, and what is unusual about the app: an
+// inventory that was created again, or a run that has not ended in order.
 func listObjects(ctx context.Context, e *command.Env, f *lsFlags, a *connection, app string) error {
 	v, err := a.App(ctx, a.namespace, app)
 	if err != nil {

@@ -31,6 +31,8 @@ import (
 	"sluice.dev/report"
 )
 
+// checkFlags are the flags of check. The commands filter and check conversion use a part of them, and leave the
+// others at values that have no effect.
 type checkFlags struct {
 	git         string
 	ci          bool
@@ -56,7 +58,8 @@ type checkFlags struct {
 	resolve.RemoteFlags
 }
 
-// New returns the command check.
+// New returns the command check. It reads both sides, brings their CRDs together in pairs, compares each pair, and
+// prints one report.
 func New(e *command.Env) *cobra.Command {
 	f := &checkFlags{}
 	cmd := &cobra.Command{
@@ -115,6 +118,7 @@ Exit codes: 0 no failing finding, 1 findings at a failing level, 2 error.`,
 				}
 				return c.runReleases(cmd.Context(), f.releases, args)
 			}
+			// Without the flag, the objects of the cluster are read if OLD is the cluster.
 			f.noObjects = cmd.Flags().Changed("objects") && !f.objects
 			return c.runCheck(cmd.Context(), args)
 		},
@@ -154,7 +158,8 @@ func (f *checkFlags) addJudgement(cmd *cobra.Command) {
 	command.Complete(cmd, "fail-mode", "closed", "open")
 }
 
-// checker is one run of the command.
+// checker is one run of the command. Commands that compare several pairs of sources copy it. Notes that both sides
+// share are told once, so it remembers what was told.
 type checker struct {
 	*command.Env
 	flags *checkFlags
@@ -199,6 +204,9 @@ type side struct {
 	live, files bool
 }
 
+// runCheck compares what the arguments name, prints the report, and returns [command.ErrFindings] if a finding
+// fails. Configuration, colors and the variables of a CI system are judged before anything is read, because
+// mistakes in them are cheap to find.
 func (c *checker) runCheck(ctx context.Context, args []string) error {
 	cfg, err := c.loadConfig()
 	if err != nil {
@@ -230,7 +238,8 @@ func (c *checker) runCheck(ctx context.Context, args []string) error {
 	return command.FindingsIf(r.Failing() > 0)
 }
 
-// openReport opens a report in the browser. It prints the name of the file, which stays.
+// openReport opens a report in the browser. It prints the name of the file, which stays. A browser that does not
+// open is a warning, and no error.
 func (c *checker) openReport(ctx context.Context, r *report.Report, o report.Options) error {
 	file, err := os.CreateTemp("", "sluice-check-*.html")
 	if err != nil {
@@ -246,7 +255,8 @@ func (c *checker) openReport(ctx context.Context, r *report.Report, o report.Opt
 	return nil
 }
 
-// compareArguments compares what the arguments name.
+// compareArguments compares what the arguments name. If it fails, the remarks are told on standard error: they may
+// say why a side has less than the user thinks.
 func (c *checker) compareArguments(ctx context.Context, cfg *config.Config, args []string) (_ *report.Report, err error) {
 	defer func() {
 		if err != nil { // there is no report that has them
@@ -261,7 +271,8 @@ func (c *checker) compareArguments(ctx context.Context, cfg *config.Config, args
 	return c.compareSides(ctx, cfg)
 }
 
-// compareSides compares the sides that were read.
+// compareSides compares the sides that were read. The configuration is applied last, when all findings are there:
+// suppressions and levels are about single findings.
 func (c *checker) compareSides(ctx context.Context, cfg *config.Config) (*report.Report, error) {
 	pairs, err := c.pairCRDs()
 	if err != nil {
@@ -294,6 +305,10 @@ func (c *checker) compareSides(ctx context.Context, cfg *config.Config) (*report
 	return r, nil
 }
 
+// loadConfig reads the configuration, and judges the flags that go with it. Of the Kubernetes version, the flag
+// takes precedence over the configuration; if neither names one, c.kube stays nil, and the cluster or this build
+// decide later. Notes about parts of a configuration of other tools that have no effect here are told with
+// --verbose; suppressions that match nothing are always told.
 func (c *checker) loadConfig() (*config.Config, error) {
 	cfg, notes, err := config.Load(config.Options{
 		Files: c.flags.configs, Mode: c.flags.mode, FailMode: c.flags.failMode, Rules: preflight.Rules(),
@@ -343,7 +358,7 @@ func (f *checkFlags) settleFlags(cmd *cobra.Command) error {
 	return nil
 }
 
-// loadSides reads both sides.
+// loadSides reads both sides. The cluster is read after the files, and only for the CRDs that the other side has.
 func (c *checker) loadSides(ctx context.Context, args []string) error {
 	exclude, err := c.excludePatterns()
 	if err != nil {
@@ -366,6 +381,7 @@ func (c *checker) loadSides(ctx context.Context, args []string) error {
 	if from.Kind == input.Cluster {
 		c.old, err = c.readLiveCRDs(ctx, c.next)
 	}
+	// Asking takes the live CRDs, the rules of the server's own version, and the right to write.
 	if c.asksServer = err == nil && c.asksServer && c.old.live; c.asksServer {
 		err = c.mayAsk(ctx)
 	}
@@ -378,12 +394,14 @@ func (c *checker) loadSides(ctx context.Context, args []string) error {
 	return err
 }
 
-// newestKube is the version of the linked libraries.
+// newestKube is the version of the linked libraries. It stands for the version if neither a flag nor a cluster
+// says one.
 func newestKube() *version.Version {
 	return version.MustParseGeneric(kubeversion.DefaultKubeBinaryVersion)
 }
 
-// readFiles reads the sides that are files.
+// readFiles reads the sides that are files. The new side comes first, so that its notes stand before those of the
+// old side. It also finds CRDs that moved within the old revision.
 func (c *checker) readFiles(ctx context.Context, from, to input.Source, o input.Options) (err error) {
 	// What changed matters, and only two sources of files tell that.
 	o.KeepAll = from.Kind != input.Cluster && to.Kind != input.Cluster
@@ -409,7 +427,9 @@ func (c *checker) readFiles(ctx context.Context, from, to input.Source, o input.
 	return nil
 }
 
-// sourcesOf returns where the old and the new CRDs come from.
+// sourcesOf returns where the old and the new CRDs come from. With --ci it tries the bases of the CI system in
+// their order, until one lacks a commit of HEAD. In a CI job, a range without a new commit is an error: the job
+// would always pass.
 func (c *checker) sourcesOf(ctx context.Context, args []string, o input.Options) (from, to input.Source, err error) {
 	switch {
 	case c.flags.ci:
@@ -440,6 +460,8 @@ func (c *checker) sourcesOf(ctx context.Context, args []string, o input.Options)
 		}
 		switch {
 		case from.Kind == input.Git:
+			// A folder beside a revision is most often the work tree of the same repository: it follows the rules
+			// of --git.
 			to = to.InWorkTree()
 		case to.Kind == input.Git:
 			from = from.InWorkTree()
@@ -463,7 +485,8 @@ func (c *checker) withHistoryAdvice(err error) error {
 	return err
 }
 
-// mayAsk finds out whether the API server may be asked to try the new CRDs.
+// mayAsk finds out whether the API server may be asked to try the new CRDs. If not, a warning says why, and the
+// linked code of Kubernetes judges the new CRDs alone.
 func (c *checker) mayAsk(ctx context.Context) error {
 	verbs := []string{"update"}
 	if len(c.old.crds) < len(c.next.crds) {
@@ -477,7 +500,8 @@ func (c *checker) mayAsk(ctx context.Context) error {
 	return err
 }
 
-// readSide loads one source that is not the cluster. A side of a range of revisions may be empty: CRDs come and go.
+// readSide loads one source that is not the cluster. A side of a range of revisions may be empty: CRDs come and
+// go. What was left out is told even if the side cannot be used, because it may be the reason.
 func (c *checker) readSide(ctx context.Context, src input.Source, o input.Options) (side, error) {
 	set, err := c.loadSource(ctx, src, o)
 	if set != nil {
@@ -503,7 +527,8 @@ func (c *checker) readSide(ctx context.Context, src input.Source, o input.Option
 	return newSide(src, set), nil
 }
 
-// loadSource loads a source, which may be remote.
+// loadSource loads a source, which may be remote. The content of a remote source is read as one stream, under the
+// name of the source without credentials.
 func (c *checker) loadSource(ctx context.Context, src input.Source, o input.Options) (_ *input.Set, err error) {
 	switch name := src.String(); {
 	case !src.IsRemote():
@@ -530,6 +555,9 @@ func newSide(src input.Source, set *input.Set) side {
 	return s
 }
 
+// connectCluster connects to the cluster of the flags. Unless the user names a Kubernetes version, that of the
+// cluster holds, and only then can its API server be asked: it judges by its own rules. A cluster that is newer
+// than this build gets a warning.
 func (c *checker) connectCluster(ctx context.Context) error {
 	var err error
 	if c.cluster, err = c.flags.Cluster(); err != nil {
@@ -547,7 +575,8 @@ func (c *checker) connectCluster(ctx context.Context) error {
 	return nil
 }
 
-// readLiveCRDs reads those CRDs of the cluster that the other side has.
+// readLiveCRDs reads those CRDs of the cluster that the other side has. CRDs that the cluster does not have are
+// left out.
 func (c *checker) readLiveCRDs(ctx context.Context, other side) (side, error) {
 	s := side{name: "cluster " + c.cluster.Host(), crds: map[string][]input.Document{}, live: true}
 	for _, name := range slices.Sorted(maps.Keys(other.crds)) {
@@ -562,6 +591,7 @@ func (c *checker) readLiveCRDs(ctx context.Context, other side) (side, error) {
 	return s, nil
 }
 
+// skippedByKind counts the documents of other kinds on both sides, for the report.
 func (c *checker) skippedByKind() map[string]int {
 	out := map[string]int{}
 	for _, s := range []side{c.old, c.next} {
@@ -572,7 +602,8 @@ func (c *checker) skippedByKind() map[string]int {
 	return out
 }
 
-// comparePairs checks the pairs on all processors.
+// comparePairs checks the pairs on all processors. The results are in the order of the pairs. With --trace, the
+// steps of all comparisons are printed when all are done, so that they are not mixed.
 func (c *checker) comparePairs(ctx context.Context, pairs []pair) ([]report.CRD, error) {
 	list := make([]crdcheck.Pair, len(pairs))
 	for i, p := range pairs {
@@ -604,7 +635,8 @@ func crdOf(d *input.Document) *apiextensionsv1.CustomResourceDefinition {
 	return d.CRD
 }
 
-// locateFindings fills in where findings stand in the new files, or in the old one of a CRD that is gone.
+// locateFindings fills in where findings stand in the new files, or in the old one of a CRD that is gone. Findings
+// that have a place already keep it.
 func locateFindings(crds []report.CRD, pairs []pair) {
 	for i := range crds {
 		crds[i].File = pairs[i].place

@@ -48,8 +48,8 @@ func ciSystemOf(env func(string) string) *ciSystem {
 	return nil
 }
 
-// ciBases returns the revisions to compare HEAD with, in the job that the environment describes: the first one that lacks a commit of HEAD
-// counts.
+// ciBases returns the revisions to compare HEAD with, in the job that the environment describes: the first one
+// that lacks a commit of HEAD counts. An event without a base is an error that says where the user names one.
 func ciBases(env func(string) string) ([]string, error) {
 	s := ciSystemOf(env)
 	if s == nil {
@@ -65,7 +65,8 @@ func ciBases(env func(string) string) ([]string, error) {
 // noBase is the error of an event that has no commit to compare with.
 func noBase(event string) error { return fmt.Errorf("%s has no commit to compare with", event) }
 
-// isCommit reports whether a variable names a commit. CI systems write zeros if there is none.
+// isCommit reports whether a variable names a commit. CI systems write zeros if there is none. An empty variable
+// is no commit either.
 func isCommit(id string) bool { return strings.Trim(id, "0") != "" }
 
 // githubEvent has the fields of an event's payload that name commits
@@ -80,6 +81,9 @@ type githubEvent struct {
 	} `json:"repository"`
 }
 
+// githubBases names the base of a job of GitHub Actions, Gitea or Forgejo: the target branch of a pull request,
+// the base of a merge group, or for a push the default branch or the commit before
+// (https://docs.github.com/en/actions/reference/workflows-and-actions/variables). Other events have no base.
 func (j ciJob) githubBases() ([]string, error) {
 	name := j.env("GITHUB_EVENT_NAME")
 	if target := j.env("GITHUB_BASE_REF"); target != "" { // set for pull requests only
@@ -106,6 +110,9 @@ func (j ciJob) githubBases() ([]string, error) {
 	return nil, noBase("the event " + name)
 }
 
+// gitlabBases names the base of a job of GitLab: where a merge request left its target, or for a push the default
+// branch or the commit before (https://docs.gitlab.com/ci/variables/predefined_variables/). Pipelines of tags and
+// schedules have no base.
 func (j ciJob) gitlabBases() ([]string, error) {
 	switch source := j.env("CI_PIPELINE_SOURCE"); {
 	case isCommit(j.env("CI_MERGE_REQUEST_DIFF_BASE_SHA")):
@@ -119,6 +126,8 @@ func (j ciJob) gitlabBases() ([]string, error) {
 	}
 }
 
+// bitbucketBases names the base of a job of Bitbucket, which has one only for pull requests: the commit of the
+// target, or else its branch.
 func (j ciJob) bitbucketBases() ([]string, error) {
 	switch target := j.env("BITBUCKET_PR_DESTINATION_BRANCH"); {
 	case isCommit(j.env("BITBUCKET_PR_DESTINATION_COMMIT")):
@@ -129,6 +138,8 @@ func (j ciJob) bitbucketBases() ([]string, error) {
 	return nil, noBase("a pipeline without a pull request")
 }
 
+// jenkinsBases names the base of a build of Jenkins: the target of a change request, or the last build that
+// succeeded, or else the one before.
 func (j ciJob) jenkinsBases() ([]string, error) {
 	switch target := j.env("CHANGE_TARGET"); {
 	case target != "":

@@ -23,7 +23,8 @@ import (
 // ignoreFile has the patterns of files that a check leaves out, with the syntax of .dockerignore.
 const ignoreFile = ".sluiceignore"
 
-// excludePatterns gives the patterns of the command line and of the file, in this order: the later one wins.
+// excludePatterns gives the patterns of the command line and of the file, in this order: the later one wins. A
+// file that does not exist has no pattern.
 func (c *checker) excludePatterns() ([]string, error) {
 	data, err := os.ReadFile(ignoreFile)
 	switch {
@@ -40,6 +41,8 @@ func (c *checker) excludePatterns() ([]string, error) {
 }
 
 // tellLeftOut tells what was not read in a source, and how it was read; templates that both sources have once.
+// Some of it is told on standard error, since it is about how the command ran; names that stand for templates are
+// remarks of the report.
 func (c *checker) tellLeftOut(source string, set *input.Set) {
 	if len(set.Templates) > 0 && !slices.Equal(set.Templates, c.templates) {
 		c.templates = set.Templates
@@ -117,7 +120,8 @@ func (c *checker) tellUnrendered(all []input.Unrendered) {
 	}
 }
 
-// goTypesHint says what to do in a project of Go types whose CRDs are not written yet; empty elsewhere.
+// goTypesHint says what to do in a project of Go types whose CRDs are not written yet; empty elsewhere. It looks
+// at up to 20,000 files below the current directory, and gives up at the first error.
 func goTypesHint() string {
 	const most = 20_000
 	found, seen := "", 0
@@ -150,7 +154,8 @@ func (c *checker) addRemark(format string, args ...any) {
 	}
 }
 
-// remarkOnFiles collects what is to be said about the files of both sides; what both have once.
+// remarkOnFiles collects what is to be said about the files of both sides; what both have once. A remark that only
+// one side has says so: its file is then not read on that side alone, and the comparison is lopsided.
 func (c *checker) remarkOnFiles() {
 	c.remarkOnSubmodules()
 	for _, s := range []struct {
@@ -173,7 +178,9 @@ func (c *checker) remarkOnFiles() {
 	}
 }
 
-// remarkOnSubmodules names the submodules whose files are not compared: those of another commit, and those that only a work tree has read.
+// remarkOnSubmodules names the submodules whose files are not compared: those of another commit, and those that
+// only a work tree has read. A submodule with the same commit on both sides is not worth a remark, unless a work
+// tree has read its files.
 func (c *checker) remarkOnSubmodules() {
 	commits := func(s *side) map[string]string {
 		out := map[string]string{}
@@ -213,7 +220,9 @@ func (s *side) hasBelow(dir string) bool {
 	return false
 }
 
-// remarkOnKustomizations names the CRDs that a kustomization included and no longer includes, though their files are there.
+// remarkOnKustomizations names the CRDs that a kustomization included and no longer includes, though their files
+// are there. For example, config/crd/kustomization.yaml no longer lists bases/widgets.yaml: the file has not
+// changed, and yet the next apply with pruning deletes the CRD.
 func (c *checker) remarkOnKustomizations(pairs []pair) {
 	left := map[string][]string{}
 	var files []string

@@ -29,8 +29,9 @@ type pair struct {
 	old, next   *input.Document
 }
 
-// pairCRDs brings the CRDs of both sides together. Two sources without a name in common are a mistake of the user's, not two safe
-// sets.
+// pairCRDs brings the CRDs of both sides together. Two sources without a name in common are a mistake of the
+// user's, not two safe sets. The pairs are sorted by name. CRDs of the cluster and of a filter that the new side
+// lacks make no pair. It also tells which CRDs are compared with a file at another place, and judges --new-crds.
 func (c *checker) pairCRDs() ([]pair, error) {
 	var out []pair
 	both := 0
@@ -74,8 +75,9 @@ func (c *checker) needsCommon() bool {
 	return len(c.old.crds) > 0 && len(c.next.crds) > 0 && !c.old.live && !c.next.live && c.flags.git == "" && !c.partly && c.unchanged == 0
 }
 
-// pairCopies pairs the CRDs of one name: first those at the same place, then the rest with the nearest of the other side. Pairs that
-// are alike on both sides are kept once.
+// pairCopies pairs the CRDs of one name: first those at the same place, then the rest with the nearest of the
+// other side. Pairs that are alike on both sides are kept once. There is at least one pair. With several, each has
+// the place of its file, so that the report can tell them apart.
 func (c *checker) pairCopies(name string, old, next []input.Document) []pair {
 	var out []pair
 	taken := map[string]bool{}
@@ -138,6 +140,7 @@ func (c *checker) tellMoved(several bool, o, n *input.Document) {
 	}
 }
 
+// pointersTo returns pointers into the list, in its order.
 func pointersTo(docs []input.Document) []*input.Document {
 	out := make([]*input.Document, len(docs))
 	for i := range docs {
@@ -146,8 +149,10 @@ func pointersTo(docs []input.Document) []*input.Document {
 	return out
 }
 
-// nearest returns the document whose file has the most folders and the name in common with that of d, then the most of the beginning of
-// its path, and then the highest numbers: among the manifests of all releases, that is the release before. It is nil if there is none.
+// nearest returns the document whose file has the most folders and the name in common with that of d, then the
+// most of the beginning of its path, and then the highest numbers: among the manifests of all releases, that is
+// the release before. It is nil if there is none. For example, config/v2/crd.yaml is nearer to config/v1/crd.yaml
+// than to test/crd.yaml.
 func nearest(d *input.Document, among []*input.Document) *input.Document {
 	var out *input.Document
 	mostSteps, mostBytes := -1, -1
@@ -164,7 +169,8 @@ func nearest(d *input.Document, among []*input.Document) *input.Document {
 	return out
 }
 
-// sharedBeginning counts the bytes that two texts share at their beginning. A number counts as a whole.
+// sharedBeginning counts the bytes that two texts share at their beginning. A number counts as a whole. So v1.9
+// and v1.10 share "v1.".
 func sharedBeginning(a, b string) int {
 	n := 0
 	for n < min(len(a), len(b)) && a[n] == b[n] {
@@ -196,7 +202,8 @@ func compareNumbered(a, b string) int {
 
 func isDigit(b byte) bool { return '0' <= b && b <= '9' }
 
-// sharedSteps counts the steps that two paths share at their beginning and at their end.
+// sharedSteps counts the steps that two paths share at their beginning and at their end. For example, a/b/x.yaml
+// and a/c/x.yaml share two: a and x.yaml.
 func sharedSteps(a, b string) int {
 	x, y := strings.Split(path.Clean(a), "/"), strings.Split(path.Clean(b), "/")
 	n := 0
@@ -211,8 +218,9 @@ func sharedSteps(a, b string) int {
 	return n
 }
 
-// settleUnread decides about files that could not be read. What has the same content on both sides stops nothing. The rest is an error
-// that names each file, because a change of a CRD may be in it.
+// settleUnread decides about files that could not be read. What has the same content on both sides stops nothing,
+// and CRDs that the other side could read in such a file are left out. The rest is an error that names each file,
+// because a change of a CRD may be in it.
 func (c *checker) settleUnread() error {
 	var changed, same []string
 	helm := ""
@@ -281,6 +289,7 @@ func (s *side) dropFile(key string) {
 	}
 }
 
+// someNames names a few of the CRDs of a side, sorted.
 func someNames(crds map[string][]input.Document) string {
 	return firstNames(slices.Sorted(maps.Keys(crds)))
 }

@@ -82,7 +82,8 @@ type Unskippable struct {
 	To      string `json:"to"`
 }
 
-// runReleases compares releases: tags that match a pattern, or a list of sources with commas between them.
+// runReleases compares releases: tags that match a pattern, or a list of sources with commas between them. It
+// returns [command.ErrFindings] if an upgrade to the next release is not safe; longer jumps fail nothing.
 func (c *checker) runReleases(ctx context.Context, pattern string, paths []string) error {
 	cfg, err := c.loadConfig()
 	if err != nil {
@@ -125,7 +126,8 @@ type namedSource struct {
 	tag    bool // it may lack the paths: CRDs come and go
 }
 
-// releaseSources returns the releases in their order.
+// releaseSources returns the releases in their order. A pattern with a comma is a list of sources, in the order
+// that the user gives; any other is one of tags, which are sorted by version. It takes 2 to 200 of them.
 func (c *checker) releaseSources(ctx context.Context, pattern string, paths []string) (out []namedSource, err error) {
 	if strings.Contains(pattern, ",") {
 		for text := range strings.SplitSeq(pattern, ",") {
@@ -215,7 +217,8 @@ func hasDashFor(pattern, tag, version string) bool {
 	return err == nil && !ok
 }
 
-// readReleases reads the releases. A definition that several of them have is kept once.
+// readReleases reads the releases. A definition that several of them have is kept once. Only that keeps memory
+// small: 200 releases of a project hold mostly the same definitions. Files that cannot be read are counted.
 func (c *checker) readReleases(ctx context.Context, sources []namedSource) ([]side, *ReleaseMatrix, error) {
 	exclude, err := c.excludePatterns()
 	if err != nil {
@@ -264,7 +267,8 @@ func (c *checker) inRange() *checker {
 	return &out
 }
 
-// sumOfCRD is the same for definitions that are the same.
+// sumOfCRD is the same for definitions that are the same. It is taken over the JSON of the decoded definition, so
+// comments and the order of keys do not matter.
 func sumOfCRD(crd *apiextensionsv1.CustomResourceDefinition) [sha256.Size]byte {
 	data, err := json.Marshal(crd)
 	if err != nil {
@@ -273,7 +277,8 @@ func sumOfCRD(crd *apiextensionsv1.CustomResourceDefinition) [sha256.Size]byte {
 	return sha256.Sum256(data)
 }
 
-// compareReleases compares every two releases.
+// compareReleases compares every two releases. Pairs of the same two definitions are compared once, whatever
+// releases they stand in. The configuration is applied to each upgrade by itself.
 func (c *checker) compareReleases(ctx context.Context, cfg *config.Config, sides []side, m *ReleaseMatrix) error {
 	var list []crdcheck.Pair
 	at := map[crdcheck.Pair]int{}
@@ -316,7 +321,8 @@ func (c *checker) compareReleases(ctx context.Context, cfg *config.Config, sides
 	return nil
 }
 
-// judge takes what fails from a report.
+// judge takes what fails from a report. One violation makes it unsafe; an undecided finding that fails makes it
+// undecided.
 func (u *Upgrade) judge(r *report.Report) {
 	u.Verdict = report.Safe
 	for _, crd := range r.CRDs {
@@ -335,12 +341,14 @@ func (u *Upgrade) judge(r *report.Report) {
 	}
 }
 
-// upgrade returns the upgrade from one release to a later one.
+// upgrade returns the upgrade from one release to a later one. The upgrades are in one list, row by row: those
+// from release 0 come first, n-1 of them, then those from release 1, and so on. j is greater than i.
 func (m *ReleaseMatrix) upgrade(i, j int) *Upgrade {
 	n := len(m.Releases)
 	return &m.Upgrades[i*(2*n-i-1)/2+j-i-1]
 }
 
+// isSafe reports whether the upgrade from release i to release j is safe.
 func (m *ReleaseMatrix) isSafe(i, j int) bool { return m.upgrade(i, j).Verdict == report.Safe }
 
 // safeSteps counts the safe upgrades to the next release.
@@ -353,7 +361,8 @@ func (m *ReleaseMatrix) safeSteps() (n int) {
 	return n
 }
 
-// findMigrations fills in what to migrate before each upgrade.
+// findMigrations fills in what to migrate before each upgrade. former grows with each release, and loses a version
+// as soon as a release no longer has it: that upgrade needs the migration then.
 func (m *ReleaseMatrix) findMigrations(sides []side) {
 	former := map[string]map[string]bool{} // by CRD, versions that it has, and that objects may be stored in since an earlier release
 	for i := range sides {
@@ -400,6 +409,7 @@ func lacksVersion(docs []input.Document, version string) bool {
 }
 
 // todoBetween says what to do before steps of the shortest safe ways, and before upgrades to the next release.
+// Each line is one upgrade, in the order of the releases.
 func (m *ReleaseMatrix) todoBetween() (out []string) {
 	at := map[string]int{}
 	for i, r := range m.Releases {
@@ -420,7 +430,9 @@ func (m *ReleaseMatrix) todoBetween() (out []string) {
 	return out
 }
 
-// findWays fills in the shortest safe ways to the last release that can be reached, and the releases that must not be skipped.
+// findWays fills in the shortest safe ways to the last release that can be reached, and the releases that must not
+// be skipped. It goes backwards from the newest release, so the best way from each later release is known. A way
+// that gets farther is better than a shorter one.
 func (m *ReleaseMatrix) findWays() {
 	last := len(m.Releases) - 1
 	next := make([]int, last+1) // the next stop on the shortest way; 0: there is none
@@ -449,7 +461,9 @@ func (m *ReleaseMatrix) findWays() {
 	}
 }
 
-// print prints the matrix for people: the next release, the one after it and the newest.
+// print prints the matrix for people: the next release, the one after it and the newest. All other upgrades are in
+// the formats json and html. Below the table stands what not to skip, what to migrate, and the first finding of
+// each unsafe step.
 func (m *ReleaseMatrix) print(w io.Writer) {
 	last := len(m.Releases) - 1
 	fmt.Fprintf(w, "%s, %s to %s: %d of %d upgrades to the next release are safe\n\n", brief.Count(last+1, "release"), m.Releases[0].Name, m.Releases[last].Name, m.safeSteps(), last)
@@ -482,7 +496,7 @@ func (m *ReleaseMatrix) print(w io.Writer) {
 	}
 }
 
-// wayText is a way in a table.
+// wayText is a way in a table. For example: v1.1, v1.3; none to v2.0.
 func (m *ReleaseMatrix) wayText(w Way) string {
 	over := strings.Join(w.Over, ", ")
 	switch {
@@ -494,7 +508,8 @@ func (m *ReleaseMatrix) wayText(w Way) string {
 	return over + "none to " + m.Releases[len(m.Releases)-1].Name
 }
 
-// upgradeInCell is one upgrade of a page.
+// upgradeInCell is one upgrade of a page. It is nil in the lower left of the matrix: nobody upgrades to an older
+// release.
 func (m *ReleaseMatrix) upgradeInCell(i, j int) *Upgrade {
 	if j <= i {
 		return nil
@@ -523,7 +538,7 @@ func (u *Upgrade) migrationHint() string {
 	return fmt.Sprintf("before %s to %s: sluice migrate %s, because %s lacks a version that objects may be stored in", u.From, u.To, strings.Join(u.MigrateFirst, " "), u.To)
 }
 
-// firstFinding is the finding that comes first.
+// firstFinding is the finding that comes first. It is empty if nothing fails.
 func (u *Upgrade) firstFinding() string {
 	if len(u.Findings) == 0 {
 		return ""

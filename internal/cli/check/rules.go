@@ -1,5 +1,9 @@
 package check
 
+// What does a rule mean, and what does one do about a finding of it? sluice rules lists all rules with their
+// levels, and sluice explain RULE tells why the rule exists, with an example before and after, and the way out.
+// All texts come from the rules themselves (compat.Rule).
+
 import (
 	"fmt"
 	"strings"
@@ -14,6 +18,7 @@ import (
 	"sluice.dev/report"
 )
 
+// ruleJSON is a rule for programs. Level is empty for rules whose findings are notes.
 type ruleJSON struct {
 	ID    string       `json:"id"`
 	Title string       `json:"title"`
@@ -63,6 +68,7 @@ func NewRules(e *command.Env) *cobra.Command {
 	return cmd
 }
 
+// printRules prints the rules as a table, and the levels with their meaning below it.
 func printRules(e *command.Env) {
 	w := command.Columns(e.Out)
 	fmt.Fprintln(w, "RULE\tLEVEL\tDEFAULT\tREPORTS")
@@ -84,7 +90,7 @@ func printRules(e *command.Env) {
 	w.Flush()
 }
 
-// NewExplain returns the command explain.
+// NewExplain returns the command explain. It also knows the rules of sluice features verify.
 func NewExplain(e *command.Env) *cobra.Command {
 	return &cobra.Command{
 		Use:     "explain RULE",
@@ -123,6 +129,8 @@ func NewExplain(e *command.Env) *cobra.Command {
 	}
 }
 
+// explainRule is all that a rule says, in sections. Sections without a text are left out; rules that need a
+// cluster have no example.
 func explainRule(r compat.Rule) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s: %s\n", r.ID, r.Title)
@@ -152,6 +160,7 @@ func explainRule(r compat.Rule) string {
 	return b.String()
 }
 
+// indentLines indents each line of a text by two spaces. Empty lines stay empty.
 func indentLines(text string) string {
 	lines := strings.Split(text, "\n")
 	for i, l := range lines {

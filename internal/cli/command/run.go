@@ -1,5 +1,9 @@
 package command
 
+// How does a command end? With an exit code that scripts can rely on: 0 for done, 1 for an answer of no, 2 for an
+// error. Errors go to standard error, a line each. If a program reads the output (-o json), it gets a document
+// even for an error, unless something was printed before.
+
 import (
 	"cmp"
 	"context"
@@ -24,8 +28,9 @@ const (
 	ExitFailed = 2
 )
 
-// Run runs the command that newCommand makes and returns the exit code. It tells an error on standard error, and as a document
-// where JSON is asked for.
+// Run runs the command that newCommand makes and returns the exit code. It tells an error on standard error, and
+// as a document where JSON is asked for. An error of writing the result counts as well: a full disk must not look
+// like success.
 func Run(ctx context.Context, e *Env, args []string, newCommand func(*Env) *cobra.Command) int {
 	out := &checkedWriter{w: e.Out}
 	e.Out = out
@@ -44,6 +49,7 @@ func Run(ctx context.Context, e *Env, args []string, newCommand func(*Env) *cobr
 		return ExitOK
 	case errors.Is(err, ErrFindings):
 		return ExitFindings
+	// What an interrupted call says, such as "context canceled", helps nobody.
 	case ctx.Err() != nil:
 		err = errors.New("interrupted")
 	}
@@ -57,7 +63,8 @@ func Run(ctx context.Context, e *Env, args []string, newCommand func(*Env) *cobr
 	return ExitFailed
 }
 
-// splitErrors returns the errors that [errors.Join] has joined, each of which is told on a line of its own.
+// splitErrors returns the errors that [errors.Join] has joined, each of which is told on a line of its own. An
+// error that is not joined is a list of one.
 func splitErrors(err error) []error {
 	several, ok := err.(interface{ Unwrap() []error }) // an error that wraps joined ones adds words
 	if !ok || errors.Join(several.Unwrap()...).Error() != err.Error() {

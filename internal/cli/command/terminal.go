@@ -1,5 +1,9 @@
 package command
 
+// What can be done with the terminal and the desktop of a user? Ask a question, draw a bar for long work, and open
+// a page in the browser. All of it is left out where nobody looks: in a pipe or a CI job, a bar draws nothing, and
+// a question is an error that names the flag which answers it.
+
 import (
 	"bufio"
 	"context"
@@ -20,7 +24,8 @@ import (
 	"sluice.dev/internal/brief"
 )
 
-// Terminal reports whether w is a terminal, and its number of columns.
+// Terminal reports whether w is a terminal, and its number of columns. The number is 0 if it is not known, and for
+// what is no terminal.
 func Terminal(w io.Writer) (bool, int) {
 	f, ok := w.(*os.File)
 	if !ok || !term.IsTerminal(int(f.Fd())) {
@@ -36,13 +41,14 @@ func Terminal(w io.Writer) (bool, int) {
 // errNotConfirmed is the answer "no" to a question.
 var errNotConfirmed = errors.New("not confirmed: nothing was changed")
 
-// Interactive reports whether the command can ask the user.
+// Interactive reports whether the command can ask the user. It looks at standard input only.
 func Interactive(e *Env) bool {
 	in, ok := e.In.(*os.File)
 	return ok && term.IsTerminal(int(in.Fd()))
 }
 
 // Confirm asks a question on the terminal. If nobody can answer, the error names the flag that answers it.
+// Everything but y and yes, in any case of letters, is a no, and the end of the input as well.
 func Confirm(e *Env, question string) error {
 	if !Interactive(e) {
 		return errors.New("nobody can be asked, as standard input is no terminal: add --yes to do it without a question, or --dry-run to look first")
@@ -74,7 +80,8 @@ func OpenSecretInBrowser(ctx context.Context, address string) (remove func(), er
 	return remove, OpenInBrowser(ctx, file)
 }
 
-// OpenInBrowser opens an address or a file with the program that the system has for it, and does not wait for that.
+// OpenInBrowser opens an address or a file with the program that the system has for it, and does not wait for
+// that. The browser outlives the command.
 func OpenInBrowser(ctx context.Context, what string) error {
 	name, args := "xdg-open", []string{what}
 	switch runtime.GOOS {
@@ -91,7 +98,7 @@ func OpenInBrowser(ctx context.Context, what string) error {
 	return nil
 }
 
-// Progress draws a progress bar on a terminal; elsewhere it draws nothing.
+// Progress draws a progress bar on a terminal; elsewhere it draws nothing. It is safe for concurrent use.
 type Progress struct {
 	mu    sync.Mutex
 	w     io.Writer
@@ -105,7 +112,8 @@ type Progress struct {
 	drawn bool
 }
 
-// Progress starts a bar for long work; total is 0 where it is not known yet.
+// Progress starts a bar for long work; total is 0 where it is not known yet. The bar appears with the first call
+// of Set that comes 100 ms later or more, so short work shows none. End it with Done.
 func (e *Env) Progress(label string, total int64) *Progress {
 	p := &Progress{w: io.Discard, now: e.Now, label: label, total: total, last: e.Now()}
 	if e.ErrTTY {
@@ -127,7 +135,7 @@ const barWidth = 30
 // Set draws the number of finished items, at most ten times a second.
 func (p *Progress) Set(done int64) { p.SetOf(done, p.total) }
 
-// SetOf is Set with a new total.
+// SetOf is Set with a new total. A total of 0 or less is not known: then only the count is drawn.
 func (p *Progress) SetOf(done, total int64) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

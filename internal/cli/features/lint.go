@@ -1,5 +1,10 @@
 package features
 
+// Are the definitions of features right? Lint reads Components, Features, CRDs and ConfigMaps, and reports what a
+// cluster would refuse, or what should change soon, with file and line. For example, features.yaml:12: error:
+// TasksTimeout: spec.parts[0].field: the schema has no field spec.timout. withPlace, which finds the line, serves
+// the other commands as well.
+
 import (
 	"cmp"
 	"fmt"
@@ -52,6 +57,7 @@ type lintFlags struct {
 	strict             bool
 }
 
+// newFeaturesLint returns the command features lint.
 func newFeaturesLint(e *command.Env) *cobra.Command {
 	var f lintFlags
 	cmd := &cobra.Command{
@@ -89,7 +95,9 @@ Without the CRDs, lint finds only errors that need no schema. Exit code 1 if the
 	return cmd
 }
 
-// lintComponents checks all components of the files, or one.
+// lintComponents checks all components of the files, or one. They are sorted by file and line. A Feature whose
+// Component is not in the files is an error, unless one component was asked for. Files without any definition are
+// an error.
 func (d *definitions) lintComponents(e *command.Env, f *lintFlags) (out []featureFinding, err error) {
 	components := make([]*v1alpha1.Component, 0, len(d.components))
 	var names []string
@@ -129,7 +137,9 @@ func (d *definitions) lintComponents(e *command.Env, f *lintFlags) (out []featur
 // partsOfFeatures are the fields that a Feature has and a Component does not have.
 var partsOfFeatures = []string{"gate", "stages", "parts", "requires", "whenDisabled", "ratchet", "key", "requiredProcesses"}
 
-// withPlace adds the place to a finding about a definition.
+// withPlace adds the place to a finding about a definition. The place is that of the path of the finding, or of
+// the nearest part around it. It changes the message of x for a gate that is defined twice: it names the first
+// one.
 func (d *definitions) withPlace(c *v1alpha1.Component, x *feature.Finding) featureFinding {
 	path := input.Steps(x.Where)
 	at := d.findComponent(c.Name, path...)
@@ -149,7 +159,8 @@ func findingAt(at sourcePlace, component string, x *feature.Finding) featureFind
 	return featureFinding{at, x.Severity, x.Code, component, x.Gate, x.Where, x.Message}
 }
 
-// lintSettings checks the ConfigMap of a component, if the files have it.
+// lintSettings checks the ConfigMap of a component, if the files have it. A ConfigMap that is immutable gets a
+// finding, since nobody could turn a feature on or off in it.
 func (d *definitions) lintSettings(c *v1alpha1.Component, model *feature.Model) (out []featureFinding) {
 	for _, s := range d.configMaps {
 		m := s.ConfigMap

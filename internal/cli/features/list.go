@@ -1,5 +1,10 @@
 package features
 
+// Which features are there, and why are they on or off? list prints a line for each, get all that is known about
+// one. Both come from the same states, in a cluster or from files. If the user may not read the settings, the
+// status of the features says what is on. For example, the reason of a feature may be that the key
+// enable-api-fields of the ConfigMap is beta.
+
 import (
 	"fmt"
 	"io"
@@ -54,6 +59,8 @@ type worldErrors struct {
 	Components map[string][]string `json:"componentErrors,omitempty"`
 }
 
+// stateValue is a feature for programs. If its definition is wrong, it has the errors and no state. If the
+// settings cannot be read, whether it is on is what its status says, and nothing says how to turn it on.
 func (c *chosenFeature) stateValue() featureState {
 	d := c.definition
 	out := featureState{Name: d.Name, Component: d.Spec.Component, Gate: d.Spec.Gate, InUse: d.Status.InUse}
@@ -76,6 +83,7 @@ func (c *chosenFeature) stateValue() featureState {
 	return out
 }
 
+// newFeaturesList returns the command features list.
 func newFeaturesList(e *command.Env) *cobra.Command {
 	f := &featuresFlags{}
 	cmd := &cobra.Command{
@@ -105,7 +113,8 @@ func (w *featureWorld) partsToTell(named bool) (out []*componentFeatures) {
 	return out
 }
 
-// errorsToTell returns the errors for programs.
+// errorsToTell returns the errors for programs. Both maps are never nil, and have no entry for a component without
+// an error.
 func (w *featureWorld) errorsToTell(named bool) worldErrors {
 	out := worldErrors{map[string][]string{}, map[string][]string{}}
 	for _, p := range w.partsToTell(named) {
@@ -139,6 +148,8 @@ func (w *featureWorld) tellProblems(e *command.Env, named bool) {
 	}
 }
 
+// printList prints the chosen features in a format. named tells that the user has named them: then only the
+// problems of their components are told. In the table, problems go to standard error; the documents contain them.
 func (w *featureWorld) printList(e *command.Env, output string, named bool) error {
 	if output == "name" {
 		w.printNames(e)
@@ -184,6 +195,7 @@ func (w *featureWorld) printList(e *command.Env, output string, named bool) erro
 	return nil
 }
 
+// printNames prints the names of the chosen features, as the other commands accept them.
 func (w *featureWorld) printNames(e *command.Env) {
 	for _, c := range w.chosen {
 		fmt.Fprintln(e.Out, featurePrefix+c.definition.Name)
@@ -198,6 +210,7 @@ func enabledText(v *featureState) string {
 	return boolText(v.Enabled)
 }
 
+// boolText is a state in a table; a dash is an unknown one.
 func boolText(b *bool) string {
 	if b == nil {
 		return "-"
@@ -233,6 +246,7 @@ type DetailsList struct {
 	worldErrors `json:",inline"`
 }
 
+// newFeaturesGet returns the command features get.
 func newFeaturesGet(e *command.Env) *cobra.Command {
 	f := &featuresFlags{}
 	cmd := &cobra.Command{
@@ -272,6 +286,9 @@ func newFeaturesGet(e *command.Env) *cobra.Command {
 	return cmd
 }
 
+// detailsOf is all that is known about a feature. Stages and parts are those of the definition with its defaults
+// filled in, or as they were written if the definition is wrong. WhenDisabled and Ratchet are left out for a
+// feature that gates nothing.
 func (c *chosenFeature) detailsOf() Details {
 	s := &c.definition.Spec
 	if c.state != nil {
@@ -304,12 +321,15 @@ func (c *chosenFeature) detailsOf() Details {
 	return d
 }
 
+// printTable prints the details for people, a row for each. Rows without a value are left out; further values of
+// one row stand below each other.
 func (d *Details) printTable(out io.Writer) {
 	t := command.Columns(out)
 	defer t.Flush()
 	row := func(name string, values ...string) {
 		for _, v := range values {
 			if v != "" {
+				// The name stands before the first value only.
 				fmt.Fprintf(t, "%s\t%s\n", name, v)
 				name = ""
 			}
@@ -363,6 +383,7 @@ func (d *Details) printTable(out io.Writer) {
 	row("Skew:", d.Skew)
 }
 
+// stageText is an entry of the history: Beta since v1.4.0, 2025-03-01, default true.
 func stageText(s *v1alpha1.FeatureStage) string {
 	text := string(s.Stage) + " since "
 	switch {
@@ -380,6 +401,7 @@ func stageText(s *v1alpha1.FeatureStage) string {
 	return text
 }
 
+// partText says what a part gates: tasks.tekton.dev v1: spec.timeout.
 func partText(p *v1alpha1.Part) string {
 	text := strings.TrimSuffix(p.Resource+"."+p.Group, ".")
 	if len(p.Versions) > 0 {
@@ -409,7 +431,7 @@ func partText(p *v1alpha1.Part) string {
 	return text
 }
 
-// whenOff says what happens to uses while a feature is off.
+// whenOff says what happens to uses while a feature is off. It is empty for a feature that gates nothing.
 func whenOff(w v1alpha1.WhenDisabled, r v1alpha1.Ratchet) string {
 	var what string
 	switch w {

@@ -1,5 +1,9 @@
 package features
 
+// What do files say about features? They may have Components, Features, the CRDs that these gate, ConfigMaps with
+// settings, and FeatureReports, in any order and in several files. This file reads them, keeps their places for
+// messages, and finds the settings of a component: in its ConfigMap among the files, or in --settings.
+
 import (
 	"cmp"
 	"context"
@@ -40,7 +44,8 @@ type definitions struct {
 	read                     readObjects
 }
 
-// readDefinitions reads files and directories.
+// readDefinitions reads files and directories. Unknown fields and duplicate components are errors with their
+// places.
 func readDefinitions(ctx context.Context, e *command.Env, files []string) (*definitions, error) {
 	if len(files) == 0 {
 		return nil, errors.New("no definitions: give files with -f")
@@ -90,7 +95,8 @@ func readManifests(ctx context.Context, e *command.Env, name string) (*input.Set
 	return input.Load(ctx, src, input.Options{Stdin: e.In, Objects: true})
 }
 
-// addObjects adds the objects of a source. It skips kinds that have nothing to do with features.
+// addObjects adds the objects of a source. It skips kinds that have nothing to do with features. A kind of
+// sluice.dev whose name has wrong letters, such as feature, is an error: it would be skipped otherwise.
 func (d *definitions) addObjects(set *input.Set) error {
 	for _, doc := range set.Documents {
 		r, err := feature.ResourceOf(doc.CRD)
@@ -159,7 +165,7 @@ func appendDecoded[T any](o *input.Object, to []T, at []*input.Positions) ([]T, 
 	return append(to, v), append(at, o.Positions), nil
 }
 
-// componentNamed returns the component of a name, or the only one.
+// componentNamed returns the component of a name, or the only one. The error says which there are.
 func (d *definitions) componentNamed(name string) (*v1alpha1.Component, error) {
 	var names []string
 	for i := range d.components {
@@ -185,8 +191,9 @@ func (d *definitions) noComponent() error {
 	return errors.New("the files hold no Component (sluice.dev/v1alpha1)")
 }
 
-// settingsData collects the settings of the component: from its ConfigMap among the definitions, and from the flag --settings. Nil stands for no
-// ConfigMap. from are those that come from files.
+// settingsData collects the settings of the component: from its ConfigMap among the definitions, and from the flag
+// --settings. Nil stands for no ConfigMap. from are those that come from files. Later files and flags take
+// precedence over earlier ones.
 func (d *definitions) settingsData(ctx context.Context, e *command.Env, c *v1alpha1.Component, given []string, gatesKey string) (data map[string]string, from []*settings.Settings, err error) {
 	if mine, err := d.settingsOf(c); err != nil {
 		return nil, nil, err
@@ -252,7 +259,7 @@ func (d *definitions) settingsOf(c *v1alpha1.Component) (out *settings.Settings,
 	return out, nil
 }
 
-// readObject reads the one object of a file as Kubernetes decodes it.
+// readObject reads the one object of a file as Kubernetes decodes it. No object, or more than one, is an error.
 func readObject(ctx context.Context, e *command.Env, file string) (map[string]any, error) {
 	set, err := readManifests(ctx, e, file)
 	if err != nil {
@@ -350,7 +357,8 @@ func settingPlace(from []*settings.Settings, x *feature.Finding) (out sourcePlac
 	return out
 }
 
-// isOf reports whether a ConfigMap is the one of a component.
+// isOf reports whether a ConfigMap is the one of a component. A ConfigMap without a namespace in a file is taken
+// for it, whatever namespace it will have.
 func isOf(m *corev1.ConfigMap, c *v1alpha1.Component) bool {
 	ref := c.Spec.ConfigMap
 	return ref != nil && m.Name == ref.Name && (m.Namespace == ref.Namespace || m.Namespace == "")

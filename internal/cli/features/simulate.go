@@ -1,5 +1,9 @@
 package features
 
+// Would this object be refused? simulate compiles the policies of a component's features, and runs them on one
+// request with the API server's own code, without a cluster. What policies cannot express, the webhook's evaluator
+// judges. For example, in a CI job: does every manifest of the release pass with the defaults?
+
 import (
 	"context"
 	"errors"
@@ -50,6 +54,7 @@ type simulatedFeature struct {
 	Reason string `json:"reason"`
 }
 
+// newFeaturesSimulate returns the command features simulate.
 func newFeaturesSimulate(e *command.Env) *cobra.Command {
 	var f simulateFlags
 	cmd := &cobra.Command{
@@ -79,6 +84,9 @@ The command applies no schema: it sets no defaults, and prunes and validates not
 	return cmd
 }
 
+// runSimulate judges the request of the flags, and prints the verdict. It returns [command.ErrFindings] if the
+// object would be refused. Only the policies for the resource of the object are compiled, unless the object is a
+// ConfigMap, which the policies about settings judge.
 func runSimulate(ctx context.Context, e *command.Env, f *simulateFlags) error {
 	switch {
 	case f.object == "":
@@ -134,7 +142,8 @@ func runSimulate(ctx context.Context, e *command.Env, f *simulateFlags) error {
 	return command.FindingsIf(!out.Allowed)
 }
 
-// requestOf makes the request of the flags.
+// requestOf makes the request of the flags. The resource of a kind comes from its CRD, or is guessed. Settings
+// that are nil mean that there is no ConfigMap.
 func (f *simulateFlags) requestOf(ctx context.Context, e *command.Env, d *definitions, c *compiled) (*simulate.Request, error) {
 	object, err := readObject(ctx, e, f.object)
 	if err != nil {
@@ -178,7 +187,8 @@ func (f *simulateFlags) requestOf(ctx context.Context, e *command.Env, d *defini
 	return r, nil
 }
 
-// sameObject returns an error if an object cannot be the stored state of another one. The API server compares them in one version.
+// sameObject returns an error if an object cannot be the stored state of another one. The API server compares them
+// in one version. Fields that one of them leaves out, such as the namespace, are not compared.
 func sameObject(object, old *unstructured.Unstructured) error {
 	for _, x := range []struct{ what, new, old string }{
 		{"apiVersion", object.GetAPIVersion(), old.GetAPIVersion()},
@@ -193,8 +203,9 @@ func sameObject(object, old *unstructured.Unstructured) error {
 	return nil
 }
 
-// guessResource finds the resource of a kind whose CRD is not given, as kubectl does without a cluster. If a wrong guess could hide a use, it
-// returns an error.
+// guessResource finds the resource of a kind whose CRD is not given, as kubectl does without a cluster. If a wrong
+// guess could hide a use, it returns an error. A guess is safe for kinds of Kubernetes itself, and if no feature
+// gates another resource of the same group.
 func (d *definitions) guessResource(model *feature.Model, gvk schema.GroupVersionKind) (string, error) {
 	plural, _ := meta.UnsafeGuessKindToResource(gvk)
 	if scheme.Scheme.Recognizes(gvk) {
@@ -266,6 +277,8 @@ func (c *compiled) addWebhookVerdict(r *simulate.Request, out *Simulation) (refu
 	return said(decision.Rejected, ""), decision.Object != nil
 }
 
+// printVerdict prints the verdict, and below it the refusals, warnings, and the object as it would be written if
+// policies change it.
 func (s *Simulation) printVerdict(e *command.Env, output string) error {
 	if output != "text" {
 		return command.PrintDocument(e.Out, output, s)

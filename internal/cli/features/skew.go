@@ -1,5 +1,9 @@
 package features
 
+// Do all processes of a component have the same features on? During a rolling update they differ for a while;
+// afterwards a difference means that one has other flags or old settings. The processes report their features, or
+// --scrape reads the metrics of one that does not. Package feature/skew judges; this file reads and prints.
+
 import (
 	"context"
 	"errors"
@@ -34,6 +38,7 @@ type componentSkew struct {
 	Processes []v1alpha1.FeatureReportSpec `json:"processes"`
 }
 
+// newFeaturesSkew returns the command features skew.
 func newFeaturesSkew(e *command.Env) *cobra.Command {
 	f := &featuresFlags{}
 	var scrape []string
@@ -67,6 +72,9 @@ Exit code 1 if some disagree. For the duration of a rolling update, Sluice toler
 	return cmd
 }
 
+// printSkew prints the components of the given names, or all. It returns [command.ErrFindings] if the processes of
+// one disagree. Components whose settings cannot be read are an error at the end, after the others were printed;
+// if there is a disagreement as well, they are only noted.
 func (w *featureWorld) printSkew(e *command.Env, output string, names []string) error {
 	for _, n := range names {
 		if !slices.ContainsFunc(w.parts, func(p *componentFeatures) bool { return p.component.Name == n }) {
@@ -121,6 +129,8 @@ func (w *featureWorld) printSkew(e *command.Env, output string, names []string) 
 	return errors.Join(unread...)
 }
 
+// printComponents prints the verdict on each component, and a table of its processes with the features that are
+// on.
 func (s *Skew) printComponents(e *command.Env) {
 	for i, c := range s.Components {
 		if i > 0 {
@@ -161,7 +171,8 @@ const (
 	scrapeTimeout = 30 * time.Second
 )
 
-// addScraped reads the features of processes from their metrics, as if they had reported them.
+// addScraped reads the features of processes from their metrics, as if they had reported them. It takes one
+// component, and judges it again with the new reports.
 func (w *featureWorld) addScraped(ctx context.Context, e *command.Env, list []string) error {
 	if len(list) == 0 {
 		return nil
@@ -192,6 +203,8 @@ func (w *featureWorld) addScraped(ctx context.Context, e *command.Env, list []st
 	return nil
 }
 
+// scrapeMetrics returns the features that a process exposes in Prometheus' text format. It takes 30 seconds and 32
+// MiB at most.
 func scrapeMetrics(ctx context.Context, url string) ([]v1alpha1.ReportedFeature, error) {
 	ctx, cancel := context.WithTimeout(ctx, scrapeTimeout)
 	defer cancel()

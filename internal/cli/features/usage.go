@@ -1,5 +1,9 @@
 package features
 
+// Which objects use a feature? In a cluster, usage reads every stored object of the gated resources and counts by
+// namespace. With -f it reads manifests: then it says with file and line which features they use, and which
+// setting opens those that are off, so that one knows before the deployment.
+
 import (
 	"context"
 	"encoding/json"
@@ -59,6 +63,7 @@ type usageOf struct {
 	Fix string `json:"fix,omitempty"`
 }
 
+// usedBy is an object that uses a feature. File and Line are set for objects of files.
 type usedBy struct {
 	Resource  string `json:"resource"`
 	Namespace string `json:"namespace,omitempty"`
@@ -71,6 +76,7 @@ type usedBy struct {
 	sourcePlace `json:",inline"`
 }
 
+// newFeaturesUsage returns the command features usage.
 func newFeaturesUsage(e *command.Env) *cobra.Command {
 	f := &usageFlags{}
 	cmd := &cobra.Command{
@@ -119,6 +125,9 @@ and which setting or least level turns on those that are off. Exit code 1 if any
 	return cmd
 }
 
+// printUsage counts the uses of the chosen features, component by component, and prints them. With record, the
+// counts are written into the status of the features. Features that gate no part of an object are left out, with a
+// note if the user has named them.
 func (w *featureWorld) printUsage(ctx context.Context, e *command.Env, f *usageFlags, named bool) error {
 	out := Usage{Document: command.DocumentOf("FeatureUsage"), Features: []usageOf{}}
 	for _, p := range w.parts {
@@ -164,7 +173,8 @@ func (w *featureWorld) printUsage(ctx context.Context, e *command.Env, f *usageF
 	return command.PrintDocument(e.Out, f.output, out)
 }
 
-// countUses counts the objects that use features of a component. On a terminal it shows the progress, and removes it at the end.
+// countUses counts the objects that use features of a component. On a terminal it shows the progress, and removes
+// it at the end. With named, objects are listed by name, 1000 for each feature at most. An empty namespace is all.
 func (w *featureWorld) countUses(ctx context.Context, e *command.Env, p *componentFeatures, gates []string, namespace string, named bool) (*featureusage.Result, error) {
 	s := &featureusage.Scan{Cluster: w.cluster, Models: []*feature.Model{p.model}, Gates: gates, Resources: w.scopes, Namespace: namespace}
 	if named {
@@ -209,6 +219,7 @@ func (w *featureWorld) recordUsage(ctx context.Context, e *command.Env, p *compo
 	return nil
 }
 
+// usageFor is the count of a feature for programs.
 func usageFor(p *componentFeatures, u *featureusage.Usage) *usageOf {
 	out := &usageOf{Name: p.model.Feature(u.Gate).Name, Objects: u.Objects, Uses: u.Uses, Namespaces: u.Namespaces}
 	for _, o := range u.Names {
@@ -227,6 +238,7 @@ func (u *Usage) printNames(e *command.Env) {
 	}
 }
 
+// printTable prints a row for each feature and one for each of its namespaces, and with verbose the objects below.
 func (u *Usage) printTable(e *command.Env, verbose bool) {
 	if len(u.Features) == 0 {
 		fmt.Fprintln(e.Err, "no feature gates anything that is stored")
@@ -262,6 +274,7 @@ func (x *usageOf) printRows(t io.Writer, indent string, verbose bool) {
 	}
 }
 
+// printNamed writes a row for each object that is named, and how many more there are.
 func (x *usageOf) printNamed(t io.Writer, indent string) {
 	for _, o := range x.Named {
 		fmt.Fprintf(t, "%s%s\t%s\t%s\t%s\n", indent, o.Resource, command.Dash(o.Namespace), o.Name, o.Path)
@@ -281,7 +294,9 @@ type needs struct {
 	usage     Usage
 }
 
-// printNeeds says which features the objects of files use, and what turns on those that are off. That any is off is a finding.
+// printNeeds says which features the objects of files use, and what turns on those that are off. That any is off
+// is a finding. A definition with an error stops it, since the answer would be wrong. Objects of kinds that no
+// feature gates count as looked at.
 func printNeeds(ctx context.Context, e *command.Env, f *usageFlags) error {
 	var manifests []*input.Set
 	d := &definitions{kinds: map[string]string{}}
@@ -338,7 +353,8 @@ func printNeeds(ctx context.Context, e *command.Env, f *usageFlags) error {
 	return command.FindingsIf(slices.ContainsFunc(n.usage.Features, func(u usageOf) bool { return !*u.On }))
 }
 
-// goodSettings are the settings of a component among the files. If they have errors, what is on with them is not known.
+// goodSettings are the settings of a component among the files. If they have errors, what is on with them is not
+// known. Warnings are printed.
 func (d *definitions) goodSettings(ctx context.Context, e *command.Env, c *v1alpha1.Component, model *feature.Model) (*feature.Settings, error) {
 	data, from, err := d.settingsData(ctx, e, c, nil, "")
 	if err != nil {
@@ -373,7 +389,8 @@ func (d *definitions) checkVersion(o *input.Object, in schema.GroupVersionResour
 	return o.WrongAt(fmt.Sprintf("the CRD of %s has no version %q; its versions are %s", in.GroupResource(), in.Version, strings.Join(names, ", ")), "apiVersion")
 }
 
-// addObject adds the features that an object uses.
+// addObject adds the features that an object uses. Besides the parts that it has, an object uses the feature that
+// gates its whole version.
 func (n *needs) addObject(o *input.Object) (err error) {
 	u := &unstructured.Unstructured{}
 	if err := utiljson.Unmarshal(o.JSON, &u.Object); err != nil {
@@ -414,7 +431,8 @@ func (n *needs) addObject(o *input.Object) (err error) {
 	return nil
 }
 
-// usageOf returns the entry of a feature, which it adds if there is none.
+// usageOf returns the entry of a feature, which it adds if there is none. The pointer is valid until the next
+// entry is added.
 func (n *needs) usageOf(f *feature.Feature) *usageOf {
 	i := slices.IndexFunc(n.usage.Features, func(u usageOf) bool { return u.Name == f.Name })
 	if i >= 0 {
@@ -432,6 +450,8 @@ func (n *needs) usageOf(f *feature.Feature) *usageOf {
 	return &n.usage.Features[len(n.usage.Features)-1]
 }
 
+// printTable prints each feature with the places that use it, and what turns it on, and at the end the level that
+// opens all that follow one.
 func (n *needs) printTable(e *command.Env) {
 	if len(n.usage.Features) == 0 {
 		verb := "use"

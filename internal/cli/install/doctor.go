@@ -1,5 +1,9 @@
 package install
 
+// What is wrong with Sluice in this cluster? Package installation looks; this file prints what it found, with the
+// way to mend it, and turns problems into the exit code. Without rights to look at a part, the check of that part
+// says so.
+
 import (
 	"context"
 	"fmt"

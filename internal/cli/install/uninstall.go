@@ -1,5 +1,9 @@
 package install
 
+// How does one get rid of Sluice? The command plans what to remove and what to keep, shows both, asks, and removes
+// step by step. Objects of users are never removed without a flag: deleting a CRD would take all its objects
+// along.
+
 import (
 	"context"
 	"errors"
@@ -13,6 +17,7 @@ import (
 	"sluice.dev/internal/installation"
 )
 
+// uninstallFlags are those of uninstall. DeleteObjects and DeleteNamespace are in the embedded options.
 type uninstallFlags struct {
 	command.ClusterFlags
 	installation.Options
@@ -67,6 +72,9 @@ type UninstallResult struct {
 	*installation.Plan
 }
 
+// runUninstall plans, asks, and removes. In text, the plan is printed before the question; with -o json there is
+// one document at the end, and --yes or --dry-run is needed. An error in the middle is in the document, and the
+// same command continues.
 func runUninstall(ctx context.Context, e *command.Env, f *uninstallFlags) error {
 	rest, _, err := f.Connect()
 	if err != nil {
@@ -91,6 +99,7 @@ func runUninstall(ctx context.Context, e *command.Env, f *uninstallFlags) error 
 	case plan.Empty():
 		result.Outcome = "nothing"
 	case f.dryRun:
+	// A dry run and an empty plan need no question.
 	case !f.yes:
 		if err := command.Confirm(e, "Remove this from the cluster at "+rest.Host+"?"); err != nil {
 			return err

@@ -16,6 +16,7 @@ import (
 	"sluice.dev/internal/migrate"
 )
 
+// migrateFlags are those of migrate. A rate of 0 leaves the pace to the API server.
 type migrateFlags struct {
 	command.ClusterFlags
 
@@ -71,7 +72,8 @@ Exit codes: 0 migrated, or nothing to do; 1 objects are or would be refused, or 
 	return cmd
 }
 
-// completeNames returns the CRDs of the cluster that have several stored versions; none if there is no answer soon.
+// completeNames returns the CRDs of the cluster that have several stored versions; none if there is no answer
+// soon. A shell waits for it, so it gives up after two seconds and shows no error.
 func (f *migrateFlags) completeNames(ctx context.Context, args []string) []string {
 	ctx, cancel := context.WithTimeout(ctx, 2*time.Second)
 	defer cancel()
@@ -99,6 +101,9 @@ type Result struct {
 	CRDs             []migrate.Result `json:"crds"`
 }
 
+// migrateAll migrates the CRDs one after the other, and prints what became of each as soon as it is known. It
+// stops at the first error; the document of -o json then has the results so far. It returns [command.ErrFindings]
+// if objects were refused, or would lose fields.
 func migrateAll(ctx context.Context, e *command.Env, f *migrateFlags, names []string) error {
 	if f.rate != 0 && f.rate < 1 {
 		return fmt.Errorf("--rate %g: it is at least 1, such as 50", f.rate)
@@ -153,11 +158,12 @@ func migrateAll(ctx context.Context, e *command.Env, f *migrateFlags, names []st
 // outcomes from the best to the worst.
 var outcomes = []string{migrate.Current, migrate.Migrated, migrate.Tried, migrate.Refused, migrate.Lossy, command.OutcomeFailed}
 
+// worse is the worse of two outcomes.
 func worse(a, b string) string {
 	return outcomes[max(slices.Index(outcomes, a), slices.Index(outcomes, b))]
 }
 
-// printResult prints what became of a CRD.
+// printResult prints what became of a CRD. Refused objects come first, then the sentence that sums up.
 func printResult(e *command.Env, f *migrateFlags, r migrate.Result) {
 	for _, note := range r.Notes {
 		fmt.Fprintf(e.Err, "note: %s: %s\n", r.CRD, note)
@@ -183,6 +189,8 @@ func printResult(e *command.Env, f *migrateFlags, r migrate.Result) {
 	}
 }
 
+// countsOf says in numbers what was done: how many objects were written, and by whom, and what is no longer in
+// status.storedVersions. Counts of zero are left out.
 func countsOf(r migrate.Result) string {
 	parts := []string{fmt.Sprintf("%d of %s written", r.Written, brief.Count(r.Objects, "object"))}
 	if r.ByServer {

@@ -1,5 +1,9 @@
 package resolve
 
+// How is a fetched resource printed? By default as it was fetched, several as one YAML stream. As json and yaml it
+// comes with what was asked for, where it was found, and its digests; name prints the objects in it as kubectl
+// names them.
+
 import (
 	"bytes"
 	"encoding/base64"
@@ -42,6 +46,7 @@ type ResolvedList struct {
 	Items            []resolvedItem `json:"items"`
 }
 
+// resolvedItem is a fetched resource for programs.
 type resolvedItem struct {
 	Request string `json:"request,omitempty"`
 	// From is the path of the reference that led to it.
@@ -59,7 +64,8 @@ type resolvedItem struct {
 	Immutable bool `json:"immutable,omitempty"`
 }
 
-// printResolved prints what was fetched.
+// printResolved prints what was fetched. All of it is printed at the end, so that an error in the middle leaves no
+// half of a stream.
 func printResolved(e *command.Env, format string, list []resolved) error {
 	var out bytes.Buffer
 	switch format {
@@ -104,6 +110,8 @@ func printAs(w io.Writer, format string, doc any) error {
 	return enc.Encode(doc)
 }
 
+// outputItem is a resource for programs. Content that is valid UTF-8 is text, any other is in base64. Resources is
+// nil if the content is not all YAML objects.
 func (r resolved) outputItem() resolvedItem {
 	out := resolvedItem{
 		Request: r.Request, From: r.From, Resolver: r.Resolver, Params: r.Params, Annotations: r.Annotations, Immutable: r.Immutable,
@@ -118,7 +126,8 @@ func (r resolved) outputItem() resolvedItem {
 	return out
 }
 
-// objectsInStream are the documents of content that is a stream of YAML objects.
+// objectsInStream are the documents of content that is a stream of YAML objects. It fails if one of them is no
+// mapping.
 func objectsInStream(data []byte) ([]any, error) {
 	docs, err := splitDocuments(data)
 	if err != nil {

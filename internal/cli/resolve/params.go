@@ -1,5 +1,10 @@
 package resolve
 
+// How do parameters and references get from a command line to a resolver? Parameters are NAME=VALUE, by the type
+// that the resolver declares: an array or an object is given as JSON or item by item. With --recursive, the
+// references in what was fetched are fetched too. For example, a Pipeline in git brings its Tasks from the same
+// commit.
+
 import (
 	"context"
 	"encoding/json"
@@ -19,8 +24,9 @@ import (
 	"sluice.dev/resolve"
 )
 
-// parseParams reads parameters that were given as NAME=VALUE, by the types that the specification declares. What is wrong
-// with a value that can be read is the framework's to say.
+// parseParams reads parameters that were given as NAME=VALUE, by the types that the specification declares. What
+// is wrong with a value that can be read is the framework's to say. Undeclared parameters are strings. A string
+// that is given twice is there twice, which the framework refuses.
 func parseParams(spec resolve.Spec, given []string) ([]resolve.Given, error) {
 	types := map[string]resolve.Type{}
 	for _, p := range spec.Parameters() {
@@ -46,7 +52,8 @@ func parseParams(spec resolve.Spec, given []string) ([]resolve.Given, error) {
 	return out, nil
 }
 
-// addValue adds a text to the value of a parameter: a whole one in JSON, or an item.
+// addValue adds a text to the value of a parameter: a whole one in JSON, or an item. t is empty for a parameter
+// that is not declared.
 func addValue(v *resolve.Value, t resolve.Type, text string) error {
 	switch t {
 	case resolve.Array:
@@ -99,7 +106,8 @@ func asParams(given []resolve.Given) []v1beta1.Param {
 	return out
 }
 
-// parseRemotes reads KIND=RESOLVER,NAME=VALUE,...; the kind * stands for all that are not named.
+// parseRemotes reads KIND=RESOLVER,NAME=VALUE,...; the kind * stands for all that are not named. Kinds are in
+// lower case in the result. A kind that is given twice is an error.
 func parseRemotes(given []string) (refs.Remotes, error) {
 	by := map[string]requester.Ref{}
 	for _, g := range given {
@@ -137,6 +145,7 @@ type followFlags struct {
 	timeout        time.Duration
 }
 
+// addFollow adds the flags, and -o.
 func (f *followFlags) addFollow(cmd *cobra.Command) {
 	command.AddOutput(cmd, &f.output, "content", "json", "yaml", "name")
 	fs := cmd.Flags()
@@ -155,6 +164,7 @@ type follower struct {
 	where refs.Remotes
 }
 
+// newFollower judges the flags.
 func (f followFlags) newFollower() (follower, error) {
 	if f.limits.Resources < 1 || f.limits.Depth < 1 {
 		return follower{}, errors.New("--max-resources and --max-depth are 1 at least")
@@ -163,7 +173,8 @@ func (f followFlags) newFollower() (follower, error) {
 	return follower{f, where}, err
 }
 
-// withReferences returns a resource with what it refers to, if that is wanted.
+// withReferences returns a resource with what it refers to, if that is wanted. root comes first. With --pin,
+// references to what was fetched name its commit or digest.
 func (f follower) withReferences(ctx context.Context, e *command.Env, root resolved, fetch func(context.Context, requester.Ref) (resolved, error)) ([]resolved, error) {
 	list := []resolved{root}
 	var pins *refs.Pins
@@ -191,7 +202,8 @@ func (f follower) withReferences(ctx context.Context, e *command.Env, root resol
 	return list, nil
 }
 
-// collectReferences fetches what a resource refers to.
+// collectReferences fetches what a resource refers to. References with variables are skipped with a note. The
+// first error stops the rest.
 func (f follower) collectReferences(ctx context.Context, e *command.Env, root resolved, pins *refs.Pins, fetch func(context.Context, requester.Ref) (resolved, error)) ([]resolved, error) {
 	bar := e.Progress("resources", 0)
 	defer bar.Done()
@@ -235,12 +247,14 @@ func (l *local) fetchRef(ctx context.Context, ref requester.Ref) (resolved, erro
 	return resolved{Resolver: ref.Resolver, Params: spec.Params, Resource: res}, nil
 }
 
+// originOf is where a resource was found, as package refs wants it: references in it are relative to that.
 func (r resolved) originOf(pins *refs.Pins) refs.Origin {
 	return refs.Origin{
 		Ref: requester.Ref{Resolver: r.Resolver, Params: r.Params}, Source: refSource(r.Resource), Annotations: r.Annotations, Pins: pins,
 	}
 }
 
+// refSource is where a resource was found, in the form of a request.
 func refSource(res *resolve.Resource) *v1beta1.RefSource {
 	return &v1beta1.RefSource{URI: res.Source.URI, Digest: res.Source.Digest, EntryPoint: res.Source.EntryPoint}
 }

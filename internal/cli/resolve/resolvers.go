@@ -1,5 +1,9 @@
 package resolve
 
+// What makes the resolvers of a process? sluice serve runs those of its roles, sluice resolve one or a few, and
+// remote sources of other commands all of them. Each gets a network with rules, a folder for mirrors, and maybe a
+// store for large content. This file has what these callers share.
+
 import (
 	"context"
 	"errors"
@@ -29,7 +33,8 @@ func NewResolvers(ctx context.Context, entries []resolvers.Entry, lent resolvers
 	return resolution.NewResolvers(ctx, MakeOf(entries, lent), FlagsOf(entries), o)
 }
 
-// MakeOf returns the function that makes the resolvers of the entries.
+// MakeOf returns the function that makes the resolvers of the entries. free releases what was made, the last
+// first; it is returned with an error as well, for what was made before.
 func MakeOf(entries []resolvers.Entry, lent resolvers.Env) resolution.Make {
 	return func(ctx context.Context, policies func() *verify.Policies) (list []resolve.Resolver, free func() error, err error) {
 		lent.Policies = policies
@@ -66,7 +71,8 @@ func FlagsOf(entries []resolvers.Entry) map[string]string {
 	return out
 }
 
-// Network returns the network rules that a process adds to those in the configuration of its resolvers.
+// Network returns the network rules that a process adds to those in the configuration of its resolvers. Variables
+// in lower case count too, as for curl.
 func Network(e *command.Env, clock resolve.Clock) netguard.Options {
 	lookup := func(name string) string {
 		if v := e.Getenv(name); v != "" {
@@ -91,7 +97,8 @@ func CacheFolder(named string) (string, func() error, error) {
 	return dir, sync.OnceValue(func() error { return os.RemoveAll(dir) }), err
 }
 
-// Roots reads NAME=PATH, or PATH for the directory that is meant where a request names none. The directories have to exist.
+// Roots reads NAME=PATH, or PATH for the directory that is meant where a request names none. The directories have
+// to exist. A name that is given twice is an error.
 func Roots(dirs []string) (map[string]string, error) {
 	out := map[string]string{}
 	for _, d := range dirs {
@@ -128,7 +135,7 @@ func (f *StoreFlags) AddStore(fs *pflag.FlagSet, doc string) {
 	fs.BoolVar(&f.StorePlainHTTP, "store-plain-http", false, "use the registry of --store without TLS if it has none")
 }
 
-// Open returns the store; it does not contact it.
+// Open returns the store; it does not contact it. Call it only if Store is not empty.
 func (f *StoreFlags) Open() (*contentstore.Store, error) {
 	o := contentstore.Options{PlainHTTP: f.StorePlainHTTP}
 	if f.storeCredentials != "" {
