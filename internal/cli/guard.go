@@ -82,6 +82,7 @@ func (s *server) serveGuard(ctx context.Context, ready func()) error {
 	// certain is closed when there is a certificate and the API server knows it.
 	certain := make(chan struct{})
 	if f.certDir != "" {
+		// Another program renews the certificate and tells the API server; here it is only read.
 		files := &servingcert.Files{Dir: f.certDir, Log: s.Log}
 		if _, err := files.Get(nil); err != nil {
 			return fmt.Errorf("--guard-cert-dir: %w", err)

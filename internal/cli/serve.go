@@ -207,6 +207,7 @@ func (s *server) partsOfRoles(shared *process.Process) ([]process.Part, error) {
 		return nil, err
 	}
 	var parts []process.Part
+	// A role may have several parts, as lifecycle has its webhook.
 	add := func(role, name string, needs []schema.GroupVersionResource, run func(ctx context.Context, ready func()) error) {
 		if slices.Contains(s.roles, role) {
 			parts = append(parts, process.Part{Name: name, Run: s.WhenServed(name, needs, run)})
@@ -378,6 +379,7 @@ func archiveFetcherFor(host string) (func(ctx context.Context, address, digest, 
 			name = net.JoinHostPort(name, port)
 		}
 		u.Host = name
+		// The status of a source is writable for its owner, who must not choose where this process connects to.
 		if u.Host != host {
 			return fail(resolve.Errorf(resolve.ReasonForbidden, "the artifact is at %s; only %s is allowed (--flux-source-controller)", u.Host, host))
 		}

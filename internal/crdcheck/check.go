@@ -59,10 +59,10 @@ func Compare(ctx context.Context, pairs []Pair, o Options, done func(int64)) ([]
 		defer close(finishedAll)
 		for i := range pairs {
 			group.Go(func() error {
-				if ctx.Err() != nil {
-					return nil
+				if ctx.Err() == nil {
+					out[i], errs[i] = comparePair(ctx, pairs[i], o)
 				}
-				if out[i], errs[i] = comparePair(ctx, pairs[i], o); done != nil && ctx.Err() == nil {
+				if done != nil && ctx.Err() == nil {
 					done(finished.Add(1))
 				}
 				return nil

@@ -64,6 +64,7 @@ func (s *Server) checkPage(w http.ResponseWriter, r *http.Request) {
 	if err != nil {
 		d.Wrong = brief.Clip(err.Error(), 2000)
 	}
+	// The script replaces the verdict alone, and leaves the editors as they are.
 	if r.Method == http.MethodPost && r.Header.Get("X-Sluice-Part") != "" {
 		s.render(w, http.StatusOK, "verdict", d)
 		return

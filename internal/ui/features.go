@@ -44,6 +44,7 @@ func (s *Server) overview(ctx context.Context) (*features.Overview, error) {
 		s.world.components.all(ctx)
 		s.world.gates.all(ctx)
 		s.world.reports.all(ctx)
+		// Before it reads: a change meanwhile makes the next request read again.
 		version = s.world.topicVersion("features", s.Env.Now())
 	}
 	c := &s.features
@@ -99,6 +100,8 @@ func (s *Server) featuresPage(w http.ResponseWriter, r *http.Request) {
 				rows = append(rows, row)
 			}
 			for i := range c.Features {
+				// Each row has one feature, so that a page can end in the middle of a component; below they are
+				// joined again.
 				if row.Features = c.Features[i : i+1 : i+1]; isWanted(&c.Features[i], &m.Filter) {
 					rows, m.Shown = append(rows, row), m.Shown+1
 				}

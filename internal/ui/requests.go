@@ -70,6 +70,7 @@ func (s *Server) requestsPage(w http.ResponseWriter, r *http.Request) {
 	d := requests{Filter: readFilter(r, "resolver", "namespace", "phase", "reason"), Phases: resolve.Phases()}
 	known := s.world.requests.all(r.Context())
 	d.Why, d.Scope, d.All = known.statusText("resolution,resolvers"), known.Scope, len(known.Items)
+	// The list is a copy for this request, so its memory can be used again.
 	rows := known.Items[:0]
 	lines := map[[2]string]*requestLine{}
 	resolvers, namespaces, reasonNames, reasons := map[string]bool{}, map[string]bool{}, map[string]bool{}, map[string]int{}
@@ -204,6 +205,7 @@ func (s *Server) readRequest(ctx context.Context, namespace, name string, d *one
 	if s.world.lacks != nil {
 		return s.world.lacks
 	}
+	// The follower keeps a summary only: the content may be large.
 	u, err := s.world.client.Resource(s.world.requests.resource).Namespace(namespace).Get(ctx, name, metav1.GetOptions{})
 	if err != nil {
 		return err
@@ -255,6 +257,7 @@ func (s *Server) eventsOf(ctx context.Context, r *v1beta1.ResolutionRequest) []c
 // requestMoments is the time line of a request: who has written to it and when, its events, and its end.
 func requestMoments(r *v1beta1.ResolutionRequest, events []corev1.Event) []moment {
 	all := []moment{{At: r.CreationTimestamp.Time, What: "created"}}
+	// Nobody records when a status was written but the API server, here.
 	for _, m := range r.ManagedFields {
 		if m.Time != nil && m.Subresource == "status" {
 			all = append(all, moment{At: m.Time.Time, What: "status last written by " + m.Manager})

@@ -69,6 +69,7 @@ func (s *Server) upgradesPage(w http.ResponseWriter, r *http.Request) {
 	}
 	slices.Sort(u.Namespaces)
 	u.All = len(known.Items)
+	// What needs somebody comes first.
 	order := []string{"fail", "warn", "note", "ok"}
 	slices.SortFunc(rows, func(a, b deliveryRow) int {
 		return cmp.Or(cmp.Compare(slices.Index(order, a.Class), slices.Index(order, b.Class)), cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name))

@@ -187,6 +187,7 @@ func (f *follower[T]) all(ctx context.Context) snapshot[T] {
 		f.scope = f.only
 		go f.run(f.world.ctx)
 	})
+	// A short list is there by then, and the page need not be drawn twice.
 	for until := time.After(700 * time.Millisecond); first; {
 		select {
 		case <-ctx.Done():
@@ -273,6 +274,7 @@ func (f *follower[T]) list(ctx context.Context) (version string, err error) {
 				items[keyOf(u)] = item
 			}
 		}
+		// Small objects come in larger pages, so that many of them take fewer requests.
 		if data < smallData*len(page.Items) {
 			o.Limit = largePage
 		}

@@ -73,6 +73,7 @@ func runAdopt(ctx context.Context, e *command.Env, f *changeFlags, app string) e
 	if f.dryRun {
 		plan, err = applier.PlanAdoption(ctx, applier.namespace, app)
 	} else {
+		// The plan is made again under the lock: another run may have changed the inventory since.
 		err = underLock(ctx, e, applier, app, func(applier *connection) (err error) {
 			if plan, err = applier.PlanAdoption(ctx, applier.namespace, app); err != nil {
 				return err

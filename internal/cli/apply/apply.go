@@ -207,6 +207,7 @@ func (d *deliverer) runApply(ctx context.Context) error {
 		// An apply waits for the server far more than it computes: memory is worth more here.
 		defer debug.SetGCPercent(debug.SetGCPercent(applyGCPercent))
 	}
+	// Where the lines go depends on who reads standard output: a person, or a program that wants one document.
 	lines := d.Out
 	if f.output == "json" || f.report != "" && f.report != "text" {
 		lines = d.Err // standard output is for the document
@@ -221,6 +222,7 @@ func (d *deliverer) runApply(ctx context.Context) error {
 		Ran: []string{}, Objects: []ObjectResult{}, Summary: map[string]int{},
 	}
 	if f.dryRun == dryRunNone {
+		// The document leaves the field out, rather than saying none.
 		d.result.DryRun = ""
 	}
 	for _, s := range d.loaded.sources {
@@ -328,6 +330,7 @@ func (d *deliverer) checkFlags() error {
 			return fmt.Errorf("--into-namespace %q is no name of a namespace: %s", f.into, strings.Join(problems, "; "))
 		}
 	}
+	// The namespace does not matter for whether a name is one.
 	for _, app := range f.takeOver {
 		if _, _, err := appOf(app, ""); err != nil {
 			return err
@@ -439,6 +442,7 @@ func (d *deliverer) runPreflights(ctx context.Context, cfg *config.Config) (bool
 	r := preflight.Report(cfg, ran, "cluster "+d.applier.Host(), strings.Join(names, ", "), d.loaded.crds, d.Now())
 	o := d.ReportOptions()
 	o.Verbose, o.Rules = d.flags.verbose, preflight.Doc
+	// apply has no flag for it, and auto is always understood.
 	o.Color, _ = d.WantsColor("auto")
 	s := r.Summary()
 	switch {
@@ -500,6 +504,7 @@ func (d *deliverer) reportOutcome(err error) error {
 	if d.plan != nil {
 		d.recordObjects()
 	}
+	// Without a plan the run failed before it could write.
 	changed := d.plan != nil && d.applier.Writes() > 0
 	err = d.judgeOutcome(err, changed)
 	if d.flags.output == "json" {

@@ -82,6 +82,7 @@ func runDelete(ctx context.Context, e *command.Env, f *deleteFlags, app string) 
 	ctx, cancel := context.WithTimeoutCause(ctx, f.timeout, fmt.Errorf("the time of --timeout %s is over", f.timeout))
 	defer cancel()
 	tellKeeper(ctx, e, applier, app, "create again what is deleted")
+	// It may run several times under the lock: each time it plans anew.
 	once := func(applier *connection) error { return deleteOnce(ctx, e, f, applier, told, app) }
 	if f.dryRun {
 		return once(applier)
@@ -146,6 +147,7 @@ func deleteOnce(ctx context.Context, e *command.Env, f *deleteFlags, applier *co
 	for _, n := range plan.Notes() {
 		fmt.Fprintln(e.Err, "note:", n)
 	}
+	// Before the question, so that the user knows what she is asked about.
 	deletes := announceRemovals(plan, told)
 	result := DeleteResult{
 		Document: command.DocumentOf("DeleteResult"), App: app, Namespace: namespace, DryRun: f.dryRun, Outcome: outcomeTried, Objects: []ObjectResult{},
@@ -166,6 +168,7 @@ func deleteOnce(ctx context.Context, e *command.Env, f *deleteFlags, applier *co
 	told.printWarnings(result.Warnings)
 	deleted, kept := result.addRemovals(plan, told, f.dryRun || err != nil)
 	switch {
+	// Nothing was deleted yet: the plan is judged as a whole.
 	case errors.Is(err, apply.ErrProtected):
 		result.Outcome, result.Error = OutcomeBlocked, brief.OneLine(err.Error())
 		fmt.Fprintf(e.Err, "sluice: %s\n", brief.OneLine(fmt.Errorf("%w; --keep-protected deletes the rest", err).Error()))

@@ -110,6 +110,7 @@ func (d *differ) runDiff(ctx context.Context, color string) (err error) {
 	if f.report != "" && f.report != "text" {
 		d.out = d.Err // standard output is for the document
 	}
+	// Objects of other apps would block the apply: that is an answer, and no failure.
 	err = d.makePlan(ctx, cfg)
 	if errors.Is(err, apply.ErrOtherApp) {
 		return d.otherApps(err)
@@ -117,6 +118,7 @@ func (d *differ) runDiff(ctx context.Context, color string) (err error) {
 	if err != nil {
 		return err
 	}
+	// What the plan tells on its way is not part of the differences.
 	d.told = &teller{Env: d.Env, lines: d.Err, quiet: true}
 	d.showNotes()
 	blocked := false
@@ -333,6 +335,7 @@ func maskBoth(before, after any, keys []string) {
 			maskBoth(b, a, keys[1:])
 			continue
 		}
+		// Values are compared as JSON, so that the order of keys does not count as a difference.
 		x, errB := json.Marshal(b)
 		y, errA := json.Marshal(a)
 		hidden := "(hidden)"

@@ -84,6 +84,7 @@ func loadAllSources(ctx context.Context, e *command.Env, f *sourceFlags, cluster
 	defer remote.Close()
 	r := &fetcher{Env: e, remote: remote, out: loaded{crds: map[string]input.Document{}}}
 	for _, s := range f.sources {
+		// A source with nothing but a configuration of kapp is not empty.
 		before := len(r.out.objects) + len(r.out.configs)
 		if err := r.readSource(ctx, s); err != nil {
 			return nil, err
@@ -192,6 +193,7 @@ func (r *fetcher) readLocal(ctx context.Context, name string, src input.Source, 
 	}
 	requests, objects := []input.Object(nil), []input.Object(nil)
 	for _, o := range set.Objects {
+		// In a revision, a request is an object to apply: its content could change under the same commit.
 		if src.Kind != input.Git && isRequest(o.JSON) {
 			requests = append(requests, o)
 			continue
@@ -254,6 +256,7 @@ func isRequest(json []byte) bool {
 // resolveRequest resolves a ResolutionRequest on this machine. The resolver is named by the label, as in a
 // cluster. Errors begin with the place of the request.
 func (r *fetcher) resolveRequest(ctx context.Context, o input.Object) error {
+	// Every error has the place of the request in its file.
 	fail := func(format string, args ...any) error {
 		return fmt.Errorf("%s:%d: ResolutionRequest: %w", o.File, o.Line, fmt.Errorf(format, args...))
 	}

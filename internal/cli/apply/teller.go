@@ -67,6 +67,7 @@ func (t *teller) showEvent(ev apply.Event) {
 	case ev.Note != "" && !t.ErrTTY && !t.quiet:
 		fmt.Fprintln(t.Err, ev.Note)
 	}
+	// A line above has wiped it, and the phase goes on.
 	if t.bar == nil {
 		t.bar = t.Progress(t.phase, int64(ev.Total))
 	}

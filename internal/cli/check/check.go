@@ -225,6 +225,11 @@ func (c *checker) runCheck(ctx context.Context, args []string) error {
 	if err != nil {
 		return err
 	}
+	return c.printReport(ctx, r, color)
+}
+
+// printReport prints a report, or opens it in the browser, and returns [command.ErrFindings] if a finding fails.
+func (c *checker) printReport(ctx context.Context, r *report.Report, color bool) (err error) {
 	o := c.ReportOptions()
 	o.Verbose, o.Color, o.Date, o.Rules = c.flags.verbose, color, c.Now().Format(time.DateOnly), preflight.Doc
 	if c.flags.open {
@@ -360,6 +365,7 @@ func (f *checkFlags) settleFlags(cmd *cobra.Command) error {
 
 // loadSides reads both sides. The cluster is read after the files, and only for the CRDs that the other side has.
 func (c *checker) loadSides(ctx context.Context, args []string) error {
+	// One set of patterns for both sides: a file that is left out on one side only would count as removed.
 	exclude, err := c.excludePatterns()
 	if err != nil {
 		return err
@@ -433,6 +439,7 @@ func (c *checker) readFiles(ctx context.Context, from, to input.Source, o input.
 func (c *checker) sourcesOf(ctx context.Context, args []string, o input.Options) (from, to input.Source, err error) {
 	switch {
 	case c.flags.ci:
+		// The note of a range says that HEAD has nothing new over its base; then the next base is tried.
 		for _, base := range c.ciBases {
 			c.flags.git = base + "...HEAD"
 			from, to, err = input.GitRange(ctx, c.flags.git, args, o)
@@ -508,6 +515,7 @@ func (c *checker) readSide(ctx context.Context, src input.Source, o input.Option
 		c.tellLeftOut(src.String(), set)
 	}
 	missing := errors.Is(err, input.ErrNotFound)
+	// In a history, a folder that does not exist yet or any more is no mistake.
 	if c.flags.git != "" && (errors.Is(err, input.ErrNoCRD) || missing) {
 		if missing {
 			fmt.Fprintln(c.Err, "note:", brief.OneLine(err.Error()))
@@ -568,6 +576,7 @@ func (c *checker) connectCluster(ctx context.Context) error {
 			return err
 		}
 		c.asksServer = true // of no other version
+		// Findings by older rules may miss what the new version refuses, so the user should know.
 		if _, newest := compat.KubeVersions(); newest.LessThan(version.MajorMinor(c.kube.Major(), c.kube.Minor())) {
 			fmt.Fprintf(c.Err, "warning: the cluster runs Kubernetes %s; the findings follow the rules of %s, the newest version that this build knows\n", c.kube, newest)
 		}
@@ -640,6 +649,7 @@ func crdOf(d *input.Document) *apiextensionsv1.CustomResourceDefinition {
 func locateFindings(crds []report.CRD, pairs []pair) {
 	for i := range crds {
 		crds[i].File = pairs[i].place
+		// A CRD that is gone has its findings in the old file.
 		d := cmp.Or(pairs[i].next, pairs[i].old)
 		for j := range crds[i].Findings {
 			if f := &crds[i].Findings[j]; f.Position == nil {

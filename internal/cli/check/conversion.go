@@ -24,7 +24,6 @@ import (
 	"sluice.dev/internal/cli/command"
 	"sluice.dev/internal/cluster"
 	"sluice.dev/internal/input"
-	"sluice.dev/internal/preflight"
 	"sluice.dev/report"
 )
 
@@ -102,6 +101,7 @@ func (c *checker) runConversion(ctx context.Context, f *conversionFlags, from st
 	if err != nil {
 		return err
 	}
+	// Suppressions of the configuration that are about comparisons would be told as matching nothing.
 	var rules []string
 	for _, r := range conversion.Rules() {
 		rules = append(rules, r.ID)
@@ -136,12 +136,7 @@ func (c *checker) runConversion(ctx context.Context, f *conversionFlags, from st
 	r.Remarks = c.remarks
 	cfg.Apply(r, c.Now())
 	r.Sort()
-	o := c.ReportOptions()
-	o.Verbose, o.Color, o.Date, o.Rules = f.verbose, color, c.Now().Format(time.DateOnly), preflight.Doc
-	if err := report.Print(c.Out, f.output, r, o); err != nil {
-		return err
-	}
-	return command.FindingsIf(r.Failing() > 0)
+	return c.printReport(ctx, r, color)
 }
 
 // loadConverted reads the CRDs to check, and connects to the cluster if that is needed. Of a cluster, those are
@@ -185,6 +180,7 @@ func (c *checker) loadConverted(ctx context.Context, f *conversionFlags, from st
 			return nil, fmt.Errorf("%s has no CRD %s", c.next.name, name)
 		}
 	}
+	// Only now, so that a name that is not there could be found above.
 	out = slices.DeleteFunc(out, func(d input.Document) bool { return len(f.names) > 0 && !slices.Contains(f.names, d.CRD.Name) })
 	slices.SortFunc(out, func(a, b input.Document) int { return strings.Compare(a.CRD.Name+a.File, b.CRD.Name+b.File) })
 	return out, nil

@@ -106,6 +106,7 @@ func inReviewVersion(ask reviewer, versions []string) reviewer {
 		return ask
 	}
 	return func(ctx context.Context, review *apiextensionsv1.ConversionReview) (*apiextensionsv1.ConversionReview, error) {
+		// The caller keeps its review, which it compares the answer with.
 		older := *review
 		older.APIVersion = "apiextensions.k8s.io/v1beta1"
 		answer, err := ask(ctx, &older)
@@ -142,6 +143,7 @@ func atURL(text string, ca []byte) (reviewer, error) {
 		}
 		request.Header.Set("Content-Type", "application/json")
 		response, err := client.Do(request)
+		// Its text has the whole URL, with a password if there is one.
 		if e, ok := errors.AsType[*url.Error](err); ok {
 			return nil, fmt.Errorf("%s: %w", u.Redacted(), e.Err)
 		}

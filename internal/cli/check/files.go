@@ -44,6 +44,7 @@ func (c *checker) excludePatterns() ([]string, error) {
 // Some of it is told on standard error, since it is about how the command ran; names that stand for templates are
 // remarks of the report.
 func (c *checker) tellLeftOut(source string, set *input.Set) {
+	// Both sides of a comparison mostly have the same ones: once is enough.
 	if len(set.Templates) > 0 && !slices.Equal(set.Templates, c.templates) {
 		c.templates = set.Templates
 		fmt.Fprintf(c.Err, "note: Helm templates are not checked: %s; check what they render: helm template CHART | sluice check OLD -\n", firstNames(set.Templates))
@@ -191,6 +192,7 @@ func (c *checker) remarkOnSubmodules() {
 	}
 	old, next := commits(&c.old), commits(&c.next)
 	for _, m := range slices.Concat(c.old.Submodules, c.next.Submodules) {
+		// Empty on the side that does not have the submodule.
 		was, is := old[m.Path], next[m.Path]
 		switch {
 		case was == is && !c.next.hasBelow(m.Path):
@@ -232,8 +234,9 @@ func (c *checker) remarkOnKustomizations(pairs []pair) {
 		}
 		for _, was := range p.old.Kustomizations {
 			below, err := filepath.Rel(filepath.Dir(p.old.File), was)
+			// Where the kustomization would be on the new side, if both moved together.
 			file := path.Join(path.Dir(filepath.ToSlash(p.next.File)), filepath.ToSlash(below))
-			if err != nil || !slices.Contains(c.next.Set.Kustomizations, file) || slices.Contains(p.next.Kustomizations, file) {
+			if err != nil || !slices.Contains(c.next.Kustomizations, file) || slices.Contains(p.next.Kustomizations, file) {
 				continue
 			}
 			if left[file] == nil {

@@ -73,6 +73,7 @@ func filterInput(ctx context.Context, e *command.Env, f *checkFlags, old string)
 	if err != nil {
 		return err
 	}
+	// A report of notes alone would make every run of a pipe print something.
 	if r != nil && len(worthTelling(r)) > 0 {
 		if err := report.Print(e.Err, "text", r, report.Options{Version: e.Version}); err != nil {
 			return err
@@ -210,6 +211,7 @@ func filterList(ctx context.Context, e *command.Env, f *checkFlags, old string, 
 		}
 		crds.WriteString("---\n")
 		crds.Write(text)
+		// Orchestrators note there which file an item comes from.
 		paths[u.GetName()] = u.GetAnnotations()["internal.config.kubernetes.io/path"]
 	}
 	r, err := judgeText(ctx, e, f, old, crds.Bytes())

@@ -102,11 +102,13 @@ func (c *checker) pairCopies(name string, old, next []input.Document) []pair {
 			gone = append(gone, &old[i])
 		}
 	}
+	// With one file on each side, that it moved is no news: there is nothing else to compare with.
 	several := len(old) > 1 || len(next) > 1
 	for _, n := range moved {
 		o := nearest(n, gone)
 		gone = slices.DeleteFunc(gone, func(d *input.Document) bool { return d == o })
 		if o == nil {
+			// All that are gone were taken: a copy that is new is compared with one that stays.
 			o = nearest(n, pointersTo(old))
 		}
 		c.tellMoved(several, o, n)
@@ -310,6 +312,7 @@ func (c *checker) refuseNew(pairs []pair) error {
 			missing = append(missing, p.name)
 		}
 	}
+	// A cluster has its CRDs installed, so none of them being there is suspicious; files may hold new ones.
 	mode := cmp.Or(c.flags.newCRDs, newAllow)
 	if c.old.live {
 		mode = cmp.Or(c.flags.newCRDs, newSome)
@@ -341,6 +344,7 @@ func (c *checker) findElsewhere(ctx context.Context, from, to input.Source, o in
 	if len(missing) == 0 {
 		return nil
 	}
+	// The whole revision is searched once for all of them.
 	found, err := input.FindInRevision(ctx, from.Rev, missing, o)
 	switch {
 	case ctx.Err() != nil:

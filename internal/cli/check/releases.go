@@ -188,6 +188,7 @@ func (c *checker) releaseTags(ctx context.Context, pattern string) ([]string, er
 func versionsAmong(all []string, pattern string) (tags []string, previews int) {
 	plain, prefixed := map[string]*semver.Version{}, map[string]*semver.Version{}
 	for _, tag := range all {
+		// Tags of one part of a repository have its folder before them, as Go modules do: api/v1.2.0.
 		text, versions := path.Base(tag), plain
 		v, err := semver.NewVersion(text)
 		if m := prefixedVersion.FindStringSubmatch(text); err != nil && m != nil {
@@ -238,6 +239,7 @@ func (c *checker) readReleases(ctx context.Context, sources []namedSource) ([]si
 		if err != nil {
 			return nil, nil, fmt.Errorf("%s: %w", s.name, err)
 		}
+		// It keeps definitions alone: texts and positions of 200 releases would fill the memory.
 		lean := side{name: s.name, files: true, crds: map[string][]input.Document{}}
 		release := Release{Name: s.name, Unreadable: len(read.Unread)}
 		for name, docs := range read.crds {
@@ -292,6 +294,7 @@ func (c *checker) compareReleases(ctx context.Context, cfg *config.Config, sides
 				return err
 			}
 			for _, p := range pairs {
+				// Equal definitions are one pointer since they were read, so the pair can be a key.
 				key := crdcheck.Pair{Old: crdOf(p.old), New: crdOf(p.next)}
 				if _, ok := at[key]; !ok {
 					at[key], list = len(list), append(list, key)
@@ -441,6 +444,8 @@ func (m *ReleaseMatrix) findWays() {
 	for i := last; i >= 0; i-- {
 		farthest[i] = i
 		for j := last; j > i; j-- {
+			// j goes from the farthest to the nearest, so of equally good ways the one with the longest first step
+			// stays.
 			if m.isSafe(i, j) && (farthest[j] > farthest[i] || farthest[j] == farthest[i] && length[j]+1 < length[i]) {
 				farthest[i], next[i], length[i] = farthest[j], j, length[j]+1
 			}

@@ -109,6 +109,7 @@ func NewExplain(e *command.Env) *cobra.Command {
 		Args: command.OneArg("name one rule; sluice rules lists them"),
 		RunE: func(_ *cobra.Command, args []string) error {
 			r, ok := crdcheck.Lookup(args[0])
+			// The rules of features are printed here, because they have no level and no example.
 			if law, found := life.Doc(args[0]); found && !ok {
 				fmt.Fprintf(e.Out, "%s (sluice features verify)\n\nWhy\n%s\n\nThe way out\n%s\n", law.ID, indentLines(law.Why), indentLines(law.Help))
 				return nil

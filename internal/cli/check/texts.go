@@ -85,6 +85,7 @@ func (t *Texts) Compare(ctx context.Context, old, next string) (*report.Report, 
 			}
 		}
 	}
+	// A page has no standard error, and what was left out must not be lost.
 	for line := range strings.Lines(notes.String()) {
 		r.Remarks = append(r.Remarks, strings.TrimSuffix(strings.TrimPrefix(strings.TrimSpace(line), "note: "), "."))
 	}

@@ -68,6 +68,7 @@ func (t *tracer) printSteps(w io.Writer) {
 	for _, name := range slices.Sorted(maps.Keys(t.steps)) {
 		last := ""
 		for _, s := range t.steps[name] {
+			// The head stands once above the steps that share it.
 			head := fmt.Sprintf("trace: %s %s to %s, %s", name, s.From, s.To, placeName(s.Path.String()))
 			if head != last {
 				fmt.Fprintln(w, head)

@@ -69,6 +69,7 @@ func countArgs(least, most int, otherwise string) cobra.PositionalArgs {
 // default as well. An unknown one is an error when flags are parsed, before the command does anything.
 func AddOutput(cmd *cobra.Command, o *string, formats ...string) {
 	*o = formats[0]
+	// A value of its own type refuses an unknown format when flags are parsed, before any work.
 	cmd.Flags().VarP(&formatName{o, formats}, "output", "o", "format: "+strings.Join(formats, ", "))
 	Complete(cmd, "output", formats...)
 }

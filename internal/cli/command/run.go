@@ -37,6 +37,7 @@ func Run(ctx context.Context, e *Env, args []string, newCommand func(*Env) *cobr
 	cmd := newCommand(e)
 	cmd.SilenceUsage, cmd.SilenceErrors = true, true
 	cmd.SetArgs(args)
+	// cobra would print the help of the group above, and the exit code would be 0.
 	ran, err := refuseUnknownHelp(cmd, args)
 	if err == nil {
 		ran, err = cmd.ExecuteContextC(ctx)
@@ -56,6 +57,7 @@ func Run(ctx context.Context, e *Env, args []string, newCommand func(*Env) *cobr
 	for _, one := range splitErrors(err) {
 		fmt.Fprintf(e.Err, "sluice: %s\n", brief.OneLine(one.Error()))
 	}
+	// A program that parses the output gets a document, unless it has one, or expects objects.
 	if f := ran.Flags().Lookup("output"); f != nil && f.Value.String() == "json" && !out.written && ran.Annotations[ResultKind] != NoDocument {
 		kind := cmp.Or(ran.Annotations[ResultKind], "Error")
 		_ = Encode(out, Failure{DocumentOf(kind), OutcomeFailed, brief.OneLine(err.Error())}) // the exit code tells that there was an error

@@ -140,6 +140,7 @@ func (p *Progress) SetOf(done, total int64) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	now := p.now()
+	// A terminal, and a CI log that looks like one, is slower than the work.
 	if now.Sub(p.last) < 100*time.Millisecond {
 		return
 	}

@@ -120,6 +120,7 @@ func channelRun(ctx context.Context, e *command.Env, f *featuresFlags, c *life.C
 		}
 		var gates []string
 		for _, x := range closed {
+			// A feature that gates behaviour alone is used by no object.
 			if len(x.Targets) > 0 {
 				gates = append(gates, x.Spec.Gate)
 			}
@@ -199,6 +200,7 @@ func printGuard(e *command.Env, c *life.Channel, crds []string) error {
 			" : 'release.openshift.io/feature-set' in %[1]s ? ('Default' in %[1]s['release.openshift.io/feature-set'].split(',') ? 'stable' : 'alpha')"+
 			" : ''", of+".metadata.annotations", life.ChannelAnnotation)
 	}
+	// If the policy cannot be evaluated, the step is refused: the data would be lost for good.
 	fail, exact := admissionv1.Fail, admissionv1.Equivalent
 	policy := &admissionv1.ValidatingAdmissionPolicy{
 		TypeMeta:   metav1.TypeMeta{APIVersion: admissionv1.SchemeGroupVersion.String(), Kind: "ValidatingAdmissionPolicy"},

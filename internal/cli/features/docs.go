@@ -83,6 +83,7 @@ func featuresDocs(ctx context.Context, e *command.Env, f *docsFlags) error {
 		return command.PrintDocument(e.Out, "json", d)
 	}
 	template, target := f.template, f.write
+	// The template of the project is about the whole documentation, and knows no notes.
 	if f.from == "" && template == "" {
 		template = p.File.Template()
 	}

@@ -164,27 +164,10 @@ func (d *definitions) compilePolicies(ctx context.Context, e *command.Env, f *fe
 	}
 	model, findings := rules.Define(component, d.features, feature.Options{Release: f.release, Date: e.Now(), Resources: d.resources, PartsMayWait: true, OtherGroups: true})
 	c := &compiled{model: model, waits: slices.ContainsFunc(findings, feature.Finding.Waits)}
-	// A part that waits for its CRD is no error, unless nothing else is left.
-	wrong := len(model.Features()) == 0 && c.waits || slices.ContainsFunc(findings, func(x feature.Finding) bool { return x.Severity == feature.Error && !x.Waits() })
-	var errs []error
-	for _, x := range findings {
-		at := d.withPlace(component, &x)
-		switch {
-		case wrong && x.Severity == feature.Error:
-			errs = append(errs, errors.New(at.String()))
-			continue
-		case x.Waits():
-			at.Severity = "waiting"
-		}
-		fmt.Fprintln(e.Err, at.String())
+	if err := d.judgeFindings(e, component, c, findings); err != nil {
+		return nil, err
 	}
-	if wrong {
-		what := "correct them"
-		if c.waits {
-			what += ", or give the CRDs that they gate,"
-		}
-		return nil, errors.Join(append(errs, errors.New("the definitions have errors: "+what+" and run the command again"))...)
-	}
+	// Other components in the files may gate the same parts.
 	for _, x := range model.SharedWith(d.components, d.features, feature.Options{Date: e.Now(), Resources: d.resources}) {
 		at := d.withPlace(component, &x)
 		fmt.Fprintln(e.Err, at.String())
@@ -212,6 +195,7 @@ func (d *definitions) compilePolicies(ctx context.Context, e *command.Env, f *fe
 	if c.set, err = featurepolicy.Compile(ctx, model, o); err != nil {
 		return nil, err
 	}
+	// What the policies say, and the states that are printed, rest on the same settings.
 	c.states = model.Resolve(parsed, o.Runtime)
 	for _, x := range model.Features() {
 		if list := x.Spec.RequiredProcesses; len(list) > 0 && !f.processes {
@@ -219,6 +203,33 @@ func (d *definitions) compilePolicies(ctx context.Context, e *command.Env, f *fe
 		}
 	}
 	return c, nil
+}
+
+// judgeFindings prints the findings about the definitions of a component. If one is an error, it returns all errors
+// instead.
+func (d *definitions) judgeFindings(e *command.Env, component *v1alpha1.Component, c *compiled, findings feature.Findings) error {
+	// A part that waits for its CRD is no error, unless nothing else is left.
+	wrong := len(c.model.Features()) == 0 && c.waits || slices.ContainsFunc(findings, func(x feature.Finding) bool { return x.Severity == feature.Error && !x.Waits() })
+	var errs []error
+	for _, x := range findings {
+		at := d.withPlace(component, &x)
+		switch {
+		case wrong && x.Severity == feature.Error:
+			errs = append(errs, errors.New(at.String()))
+			continue
+		case x.Waits():
+			at.Severity = "waiting"
+		}
+		fmt.Fprintln(e.Err, at.String())
+	}
+	if wrong {
+		what := "correct them"
+		if c.waits {
+			what += ", or give the CRDs that they gate,"
+		}
+		return errors.Join(append(errs, errors.New("the definitions have errors: "+what+" and run the command again"))...)
+	}
+	return nil
 }
 
 // parseSettings reads settings. It prints what is wrong with them, and returns the errors instead if the settings

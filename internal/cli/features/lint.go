@@ -107,6 +107,7 @@ func (d *definitions) lintComponents(e *command.Env, f *lintFlags) (out []featur
 		}
 		names = append(names, d.components[i].Name)
 	}
+	// The error says which components there are.
 	if f.component != "" && len(components) == 0 || names == nil && len(d.features) == 0 {
 		if _, err = d.componentNamed(f.component); err != nil {
 			return nil, err
@@ -115,6 +116,7 @@ func (d *definitions) lintComponents(e *command.Env, f *lintFlags) (out []featur
 	for _, c := range components {
 		o := feature.Options{Release: f.release, Date: e.Now(), Resources: d.resources, OtherGroups: true}
 		model, findings := rules.Define(c, d.features, o)
+		// First what a cluster refuses, then what should change soon, then what collides with other components.
 		for _, x := range slices.Concat(findings, model.Lint(o.Date), model.SharedWith(d.components, d.features, o)) {
 			out = append(out, d.withPlace(c, &x))
 		}

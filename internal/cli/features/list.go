@@ -188,6 +188,7 @@ func (w *featureWorld) printList(e *command.Env, output string, named bool) erro
 			used = fmt.Sprint(*v.InUse)
 		}
 		if len(v.Errors) > 0 {
+			// The table has no column for errors, and a wrong definition is why nothing else is known.
 			v.Why = "wrong definition: " + strings.Join(v.Errors, "; ")
 		}
 		fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%s\t%s\t%s\n", v.Component, v.Gate, command.Dash(string(v.Stage)), boolText(v.Default), enabledText(v), used, v.Why)
@@ -308,6 +309,7 @@ func (c *chosenFeature) detailsOf() Details {
 		}
 	}
 	if c.hidden != nil {
+		// Without the settings the reports cannot be judged here; the controller has judged them.
 		if is := meta.FindStatusCondition(c.definition.Status.Conditions, v1alpha1.ConditionSkew); is != nil && is.Status == metav1.ConditionTrue {
 			d.Skew = is.Message
 		}

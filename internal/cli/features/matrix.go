@@ -172,6 +172,7 @@ func printMatrixGo(e *command.Env, p *life.Project, m *Matrix, f *matrixFlags) e
 		fmt.Fprintf(&b, "{Name: %q, Level: %q, Values: %#v},\n", m.Cases[i].Name, m.Cases[i].Level, m.Cases[i].Values)
 	}
 	b.WriteString("}\n}\n")
+	// %#v writes the type as Go calls it; the file uses the name that featuretest exports.
 	data, err := format.Source(bytes.ReplaceAll(b.Bytes(), []byte("Values: map[string]bool{"), []byte("Values: featuretest.Values{")))
 	if err != nil {
 		return err

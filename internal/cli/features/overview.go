@@ -88,6 +88,7 @@ func ReadOverview(ctx context.Context, e *command.Env, flags *command.ClusterFla
 		if ref := p.component.Spec.ConfigMap; ref != nil {
 			c.Settings = ref.Namespace + "/" + ref.Name
 		}
+		// Without settings or reports, that nobody disagrees would be a guess.
 		if s := p.skew; s != nil && p.hidden == nil && w.unreported == nil && len(s.Live) > 0 {
 			c.Skew, c.Disagree = s.Component.Message, s.Component.Reason == v1alpha1.ReasonProcessesDisagree
 		}
@@ -121,6 +122,7 @@ func (c *chosenFeature) entry(ctx context.Context, now time.Time, settable bool)
 		e.Since, _ = time.Parse(time.DateOnly, e.Stages[e.Entered].Date)
 	}
 	e.Next = life.NextStages(ctx, c.component, &c.state.Feature.Spec, e.Stage, now)
+	// A locked gate takes no setting, and a feature before its first stage does not exist yet.
 	if settable && !c.state.Feature.Locked && e.Entered >= 0 {
 		verb := "enable"
 		if c.state.Open {

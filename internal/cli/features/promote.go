@@ -128,9 +128,11 @@ func promoteFeature(ctx context.Context, e *command.Env, f *promoteFlags, gate s
 	if err := writeOutputs(e, out, f.dryRun); err != nil || f.dryRun {
 		return err
 	}
+	// The step is for a later release: generated files say it only once that release is the present one.
 	if now := p.File.Spec.Release; now != "" && now != f.release {
 		fmt.Fprintf(e.Err, "next: write spec.release: %s into %s when you prepare that release; it is %s\n", f.release, p.Name(), now)
 	}
+	// scaffold has written a test that runs with the gate on and off.
 	if test := p.File.TestOf(gate); entry.LockToDefault || entry.Stage == v1alpha1.Removed {
 		if _, err := os.Stat(test); err == nil {
 			fmt.Fprintf(e.Err, "next: delete %s, or what it does with the other value: the gate has none any more\n", filepath.ToSlash(test))

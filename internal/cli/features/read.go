@@ -72,6 +72,7 @@ func (r *readObjects) isAgain(set *input.Set, o *input.Object) bool {
 	if set.Commit != "" {
 		at.File = set.Commit + ":" + at.File
 	} else if path, err := filepath.EvalSymlinks(at.File); err == nil {
+		// One file can be reached by several names: -f config -f config/features.yaml.
 		if at.File, err = filepath.Abs(path); err != nil {
 			at.File = path
 		}

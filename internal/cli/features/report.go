@@ -89,6 +89,7 @@ func (f *reportFlags) runReports(ctx context.Context, e *command.Env) error {
 	if err != nil {
 		return err
 	}
+	// Two processes under one name would write over each other's report.
 	if f.instance = cmp.Or(f.instance, e.Getenv("POD_NAME")); f.instance == "" {
 		if f.instance, err = os.Hostname(); err != nil {
 			return fmt.Errorf("%w: name the process with --instance", err)
@@ -106,6 +107,7 @@ func (f *reportFlags) runReports(ctx context.Context, e *command.Env) error {
 		case ctx.Err() != nil:
 		case f.once:
 			return err
+		// The same error every three seconds would hide everything else in a log.
 		case err != nil && err.Error() != said:
 			said = err.Error()
 			fmt.Fprintf(e.Err, "not reported: %s; trying again every %s\n", said, f.interval)

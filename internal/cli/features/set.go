@@ -209,6 +209,7 @@ func (p *componentFeatures) configMapRef() string {
 func (s *setter) planChange() *Change {
 	p := s.part
 	c := &Change{Document: command.DocumentOf("FeatureChange"), Component: p.component.Name, ConfigMap: p.configMapRef(), DryRun: s.flags.dryRun}
+	// Reports come and go, and the plan is about settings.
 	all := feature.Runtime{AssumeProcesses: true}
 	// Compare with the data of the ConfigMap. If they are wrong, other settings are in force.
 	written, _ := p.model.ParseSettings(p.settingsData())
@@ -227,6 +228,7 @@ func (s *setter) planChange() *Change {
 			if old, ok := p.settingsData()[key]; ok {
 				k.Before = &old
 			}
+			// Two features may share a key, such as the list of gates: its last value counts.
 			c.Keys = slices.DeleteFunc(c.Keys, func(k keyChange) bool { return k.Key == key })
 			c.Keys = append(c.Keys, k)
 			data[key] = value
@@ -366,6 +368,8 @@ func editGates(text, gate string, on bool) (out string, found bool) {
 func (s *setter) checkUses(ctx context.Context, c *Change) error {
 	var gates []string
 	for _, x := range c.Features {
+		// Nobody stores a feature that gates behaviour alone. To turn one on harms no object, so it is counted for
+		// a dry run only.
 		if m := s.part.gateOf(x.Name); len(m.Targets) > 0 && (s.flags.dryRun || !x.Enabled && !s.flags.inUse) {
 			gates = append(gates, m.Spec.Gate)
 		}

@@ -106,6 +106,7 @@ func runSimulate(ctx context.Context, e *command.Env, f *simulateFlags) error {
 		if r, err = f.requestOf(ctx, e, d, c); err != nil {
 			return err
 		}
+		// The other policies never see this request, and to compile all of them takes seconds.
 		if of := (schema.GroupResource{Group: r.Group, Resource: r.Resource}); of != (schema.GroupResource{Resource: "configmaps"}) {
 			o.Only, o.Unguarded, o.Object, o.SettingsData = &of, true, r.Object, r.Settings
 		}

@@ -55,6 +55,7 @@ Exit code 1 if some disagree. For the duration of a rolling update, Sluice toler
 			if err != nil {
 				return err
 			}
+			// With --scrape there is something to judge all the same.
 			if apierrors.IsForbidden(w.unreported) && scrape == nil {
 				return fmt.Errorf("nothing can be said of processes: %w", w.unreported)
 			}
@@ -104,19 +105,13 @@ func (w *featureWorld) printSkew(e *command.Env, output string, names []string) 
 		differs = differs || c.Reason == v1alpha1.ReasonProcessesDisagree
 		out.Components = append(out.Components, s)
 	}
-	var err error
-	switch output {
-	case "name":
+	err := printInFormat(e, output, out, func() { out.printComponents(e) }, func() {
 		for _, c := range out.Components {
 			if c.Reason == v1alpha1.ReasonProcessesDisagree {
 				fmt.Fprintln(e.Out, "component.sluice.dev/"+c.Component)
 			}
 		}
-	case asTable:
-		out.printComponents(e)
-	default:
-		err = command.PrintDocument(e.Out, output, out)
-	}
+	})
 	switch {
 	case err != nil:
 		return err

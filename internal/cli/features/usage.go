@@ -109,6 +109,7 @@ and which setting or least level turns on those that are off. Exit code 1 if any
 			if err != nil {
 				return err
 			}
+			// A scan may take minutes: what makes it pointless is found before.
 			if err := w.canScan(cmd.Context(), f.Namespace); err != nil {
 				return err
 			}
@@ -162,15 +163,20 @@ func (w *featureWorld) printUsage(ctx context.Context, e *command.Env, f *usageF
 			out.Features = append(out.Features, *usageFor(p, &result.Usage[i]))
 		}
 	}
-	switch f.output {
-	case "name":
-		out.printNames(e)
-		return nil
+	return printInFormat(e, f.output, out, func() { out.printTable(e, f.verbose) }, func() { out.printNames(e) })
+}
+
+// printInFormat prints a result: by one of the functions, as a table or as names, or else as a document.
+func printInFormat(e *command.Env, format string, document any, table, names func()) error {
+	switch format {
 	case asTable:
-		out.printTable(e, f.verbose)
-		return nil
+		table()
+	case "name":
+		names()
+	default:
+		return command.PrintDocument(e.Out, format, document)
 	}
-	return command.PrintDocument(e.Out, f.output, out)
+	return nil
 }
 
 // countUses counts the objects that use features of a component. On a terminal it shows the progress, and removes
@@ -340,15 +346,8 @@ func printNeeds(ctx context.Context, e *command.Env, f *usageFlags) error {
 	if n.usage.Scanned == 0 {
 		return fmt.Errorf("%s: no object was found, so nothing was looked at: give files or folders with manifests", strings.Join(f.files, ", "))
 	}
-	switch f.output {
-	case asTable:
-		n.printTable(e)
-	case "name":
-		n.usage.printNames(e)
-	default:
-		if err := command.PrintDocument(e.Out, f.output, n.usage); err != nil {
-			return err
-		}
+	if err := printInFormat(e, f.output, n.usage, func() { n.printTable(e) }, func() { n.usage.printNames(e) }); err != nil {
+		return err
 	}
 	return command.FindingsIf(slices.ContainsFunc(n.usage.Features, func(u usageOf) bool { return !*u.On }))
 }
@@ -417,6 +416,7 @@ func (n *needs) addObject(o *input.Object) (err error) {
 		}
 	}
 	name := u.GetName()
+	// As kubectl shows it: the API server chooses the rest of the name.
 	if prefix := u.GetGenerateName(); name == "" && prefix != "" {
 		name = prefix + "*"
 	}

@@ -109,6 +109,7 @@ func clusterBase(ctx context.Context, e *command.Env, p *life.Project, connectio
 	for _, crd := range p.CRDs {
 		names = append(names, crd.Name)
 	}
+	// A CRD that the new version no longer gates, or no longer has, is part of the promise too.
 	for i := range features {
 		for _, part := range features[i].Spec.Parts {
 			names = append(names, part.Resource+"."+part.Group)

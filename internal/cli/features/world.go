@@ -170,6 +170,7 @@ func readFeatures(ctx context.Context, e *command.Env, f *featuresFlags, chosen 
 		err := w.resourcesOf(ctx)
 		if apierrors.IsForbidden(err) {
 			fmt.Fprintf(e.Err, "note: it is not known if the definitions fit the schemas of the CRDs that they gate: %v\n", err)
+			// Half of the schemas would make definitions look wrong that are right.
 			w.unread, w.resources, w.scopes, err = err, nil, nil, nil
 		}
 		if err != nil {
@@ -381,6 +382,8 @@ func (p *componentFeatures) readSettings(ctx context.Context, w *featureWorld) e
 	p.settings, p.wrong = p.model.ParseSettings(p.settingsData())
 	if p.keepsLastSettings() {
 		p.settings = nil
+		// The controller notes the last good settings in the status; before there were any, the defaults are in
+		// force.
 		if kept := p.component.Status.Settings; kept != nil {
 			p.settings, _ = p.model.ParseSettings(kept)
 		}

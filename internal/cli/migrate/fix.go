@@ -178,6 +178,7 @@ func applyPatches(ctx context.Context, e *command.Env, m *migrate.Migrator, dir 
 		if err != nil {
 			return err
 		}
+		// The folder of the first level is the CRD; its name begins with the resource.
 		crd, _, below := strings.Cut(filepath.ToSlash(rel), "/")
 		resource, _, isCRD := strings.Cut(crd, ".")
 		if !below || !isCRD {

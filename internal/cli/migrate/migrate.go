@@ -130,6 +130,7 @@ func migrateAll(ctx context.Context, e *command.Env, f *migrateFlags, names []st
 		bar.Done()
 		out.CRDs = append(out.CRDs, r)
 		bad = bad || r.Outcome == migrate.Refused || r.Outcome == migrate.Lossy
+		// The document says how far all of it came: the worst of its CRDs.
 		if out.Outcome = worse(out.Outcome, r.Outcome); failed != nil {
 			err = failed
 			if ctx.Err() == nil {

@@ -172,6 +172,7 @@ func listRequests(ctx context.Context, e *command.Env, f listFlags) error {
 	if err := p.printRows(items); err != nil || !f.watch {
 		return err
 	}
+	// From the version of the list on, so that no change between both is lost.
 	changes := metav1.ListOptions{LabelSelector: f.selector, ResourceVersion: version}
 	err = watchRequests(ctx, client, namespace, changes, func(change watch.EventType, r *v1beta1.ResolutionRequest) (bool, error) {
 		s := Summarize(r)

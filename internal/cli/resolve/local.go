@@ -37,13 +37,13 @@ type local struct {
 	table   []resolvers.Entry
 	configs map[string]map[string]string
 	secrets givenSecrets
-	made    map[string]*Resolvers
+	made    map[string]*resolution.Resolvers
 	free    []func() error
 }
 
 // newLocal reads the files that the flags name. The configuration given by keys is that of the entry.
 func newLocal(e *command.Env, f resolveFlags, entry resolvers.Entry, table []resolvers.Entry) (*local, error) {
-	l := &local{Env: e, flags: f, table: table, made: map[string]*Resolvers{}}
+	l := &local{Env: e, flags: f, table: table, made: map[string]*resolution.Resolvers{}}
 	var err error
 	if l.configs, err = readConfigs(f, entry, table); err != nil {
 		return nil, err
@@ -94,7 +94,7 @@ func (l *local) entryNamed(name string) (resolvers.Entry, error) {
 
 // makeResolver makes and configures a resolver, once. References in a fetched resource may name other resolvers
 // than the one of the command, so they are made when they are needed.
-func (l *local) makeResolver(ctx context.Context, name string) (*Resolvers, error) {
+func (l *local) makeResolver(ctx context.Context, name string) (*resolution.Resolvers, error) {
 	entry, err := l.entryNamed(name)
 	if err != nil {
 		return nil, err
@@ -121,11 +121,13 @@ func (l *local) makeResolver(ctx context.Context, name string) (*Resolvers, erro
 			return nil, err
 		}
 	}
-	r, err := NewResolvers(ctx, []resolvers.Entry{entry}, lent, resolve.Options{})
+	only := []resolvers.Entry{entry}
+	r, err := resolution.NewResolvers(ctx, MakeOf(only, lent), FlagsOf(only), resolve.Options{})
 	if err != nil {
 		return nil, err
 	}
 	l.made[entry.Name] = r
+	// As a cluster would: each ConfigMap that the resolver reads, if it was given.
 	for name, configure := range r.ConfigMaps(ctx, l.secrets) {
 		if data := l.configs[name]; data != nil {
 			if err := configure(data); err != nil {
@@ -407,6 +409,7 @@ func lockCacheSlot(base string) (string, func() error, error) {
 		return "", nil, err
 	}
 	for i := range slots {
+		// A lock that the kernel holds goes away with the process, however it ends.
 		lock := flock.New(filepath.Join(base, fmt.Sprintf("slot-%d.lock", i)), flock.SetPermissions(0o600))
 		taken, err := lock.TryLock()
 		if errors.Is(err, fs.ErrPermission) {

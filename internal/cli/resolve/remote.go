@@ -20,6 +20,7 @@ import (
 	"k8s.io/client-go/rest"
 
 	"sluice.dev/internal/cli/command"
+	"sluice.dev/internal/controller/resolution"
 	"sluice.dev/internal/resolvers"
 	"sluice.dev/internal/sourceurl"
 	"sluice.dev/resolve"
@@ -50,7 +51,7 @@ type Remote struct {
 	// Cluster is for ResolutionRequests of the resolver cluster; nil where there is none.
 	Cluster *rest.Config
 
-	resolving  *Resolvers
+	resolving  *resolution.Resolvers
 	free       func() error
 	registries []string // those without TLS
 }
@@ -148,8 +149,9 @@ func (r *Remote) startResolvers(ctx context.Context) error {
 	// The user of this machine chooses the addresses. Local addresses need a flag.
 	lent.Network.AllowPrivate = true
 	lent.Network.Allow = r.Flags.Allow
+	// The resolver cluster cannot be made without one.
 	entries := slices.DeleteFunc(resolvers.All(), func(e resolvers.Entry) bool { return e.Name == "cluster" && r.Cluster == nil })
-	rs, err := NewResolvers(ctx, entries, lent, resolve.Options{Limits: resolve.Limits{Content: maxContent}, Cache: &resolve.CacheLimits{}})
+	rs, err := resolution.NewResolvers(ctx, MakeOf(entries, lent), FlagsOf(entries), resolve.Options{Limits: resolve.Limits{Content: maxContent}, Cache: &resolve.CacheLimits{}})
 	if err != nil {
 		return errors.Join(err, remove())
 	}

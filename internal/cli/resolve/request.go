@@ -125,6 +125,7 @@ func clusterRemotes(ctx context.Context, config *rest.Config) (refs.Remotes, err
 	if err != nil {
 		return nil, err
 	}
+	// Beside Tekton, its ConfigMap is the one that operators have changed.
 	for _, namespace := range []string{"tekton-pipelines", "sluice-system"} {
 		m, err := kube.CoreV1().ConfigMaps(namespace).Get(ctx, refs.DefaultsConfigMap, metav1.GetOptions{})
 		if apierrors.IsNotFound(err) || apierrors.IsForbidden(err) {
@@ -388,6 +389,7 @@ func (a *asker) deleteRequests(ctx context.Context) error {
 	defer cancel()
 	var errs []error
 	for _, r := range a.made {
+		// The UID keeps a request of somebody else alive that has taken the name meanwhile.
 		err := a.client.ResolutionV1beta1().ResolutionRequests(r.Namespace).Delete(ctx, r.Name, metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &r.UID}})
 		if err != nil && !apierrors.IsNotFound(err) {
 			errs = append(errs, fmt.Errorf("%s/%s is left in the cluster: %w", r.Namespace, r.Name, err))

@@ -25,14 +25,6 @@ import (
 	"sluice.dev/resolve/verify"
 )
 
-// Resolvers are the resolvers of a process.
-type Resolvers = resolution.Resolvers
-
-// NewResolvers makes the resolvers of the entries.
-func NewResolvers(ctx context.Context, entries []resolvers.Entry, lent resolvers.Env, o resolve.Options) (*Resolvers, error) {
-	return resolution.NewResolvers(ctx, MakeOf(entries, lent), FlagsOf(entries), o)
-}
-
 // MakeOf returns the function that makes the resolvers of the entries. free releases what was made, the last
 // first; it is returned with an error as well, for what was made before.
 func MakeOf(entries []resolvers.Entry, lent resolvers.Env) resolution.Make {
