@@ -26,14 +26,13 @@ import (
 
 // Mapping replaces a value in stored objects.
 type Mapping struct {
+	// Hits is the number of values that the mapping replaced.
+	Hits int
+
 	path     []string
 	from, to any
 	text     string // of to
-	hits     int    // how many values were replaced
 }
-
-// Hits is the number of values that the mapping replaced.
-func (m *Mapping) Hits() int { return m.hits }
 
 // ParseMapping reads PATH:OLD=NEW, such as .spec.engine:mariadb=mysql. The values are scalars of YAML; in place of
 // a string, NEW is one as well. An empty OLD stands for a field that is not there. [*] after a field stands for
@@ -82,7 +81,7 @@ func (m *Mapping) replacementOf(value any) any {
 	if !sameScalar(value, m.from) {
 		return value
 	}
-	m.hits++
+	m.Hits++
 	_, wasText := value.(string)
 	if _, isText := m.to.(string); wasText && !isText && m.to != nil {
 		return m.text

@@ -154,6 +154,10 @@ type OrphanList struct {
 // listOrphans prints the orphans of one app, if args name it, or those of all apps of the namespace, or of the
 // cluster with -A. The last column says why each is an orphan: its app has no inventory, the inventory lacks it,
 // or an annotation keeps it although the app gave it up. Kinds that could not be listed are notes, and no error.
+//
+//	APP   NAMESPACE  KIND             NAME      WHY
+//	shop  default    Deployment.apps  frontend  the inventory does not have it
+//	shop  default    ConfigMap        prices    the app has no inventory
 func listOrphans(ctx context.Context, e *command.Env, f *lsFlags, a *connection, args []string) error {
 	app, namespace := "", a.namespace
 	if len(args) == 1 {

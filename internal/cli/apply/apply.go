@@ -478,6 +478,9 @@ func (d *deliverer) showUnowned() {
 
 // showPlan tells what a dry run found. Unchanged objects are left out without --verbose: most objects of most
 // applies are unchanged.
+//
+//	would create ConfigMap default/prices
+//	would update Deployment.apps default/frontend, taking it over from helm
 func (d *deliverer) showPlan() {
 	for i := range d.plan.Items {
 		if it := &d.plan.Items[i]; it.Action != apply.Unchanged || d.flags.verbose {

@@ -196,6 +196,14 @@ func (d *differ) encodeDocument(differences []apply.Difference) error {
 // showDifferences prints each difference as a unified diff, then what --prune would keep, then the counts. Notes
 // about single objects go to standard error. An object that is taken over from another app has a line of its own,
 // since the diff itself does not show that.
+//
+//	--- cluster ConfigMap default/prices
+//	+++ source ConfigMap default/prices
+//	@@ -2,3 +2,3 @@
+//	 data:
+//	-  apple: "2"
+//	+  apple: "3"
+//	0 to be created, 1 to be updated, 0 to be deleted
 func showDifferences(e *command.Env, out io.Writer, differences []apply.Difference, stay []ObjectResult, look diffLook, color bool) error {
 	counts := map[apply.Action]int{}
 	for _, d := range differences {

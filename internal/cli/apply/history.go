@@ -67,6 +67,10 @@ type HistoryResult struct {
 
 // showHistory prints the revisions of an app, the newest first. An app without any, as one that was applied by an
 // older Sluice, is no error: a note says when there will be one.
+//
+//	APPLIED               OBJECTS  SOURCE
+//	2026-11-02T08:30:00Z  12       git+https://example.com/shop.git?ref=v2 commit 0c4e1f0...
+//	2026-10-30T14:05:12Z  11       git+https://example.com/shop.git?ref=v1 commit 93ab7d2...
 func showHistory(e *command.Env, output string, v *apply.Inventory) error {
 	if output == "json" {
 		return command.Encode(e.Out, HistoryResult{command.DocumentOf("History"), v.App, v.Namespace, append([]apply.Revision{}, v.History...)})

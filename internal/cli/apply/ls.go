@@ -73,6 +73,9 @@ type AppList struct {
 // listApps prints the apps of a namespace, or of all. An inventory that cannot be read is an error, but the others
 // are printed before it. The source is the one that is applied, or for an app whose first apply has not ended, the
 // one that is on its way.
+//
+//	NAMESPACE  APP   STATE    OBJECTS  SINCE                 SOURCE
+//	default    shop  applied  12       2026-11-02T08:30:00Z  config/
 func listApps(ctx context.Context, e *command.Env, f *lsFlags, a *connection) error {
 	namespace := a.namespace
 	if f.all {
@@ -130,6 +133,10 @@ type ObjectList struct {
 
 // listObjects prints the objects of an app with their states, the sources, and what is unusual about the app: an
 // inventory that was created again, or a run that has not ended in order.
+//
+//	source config/
+//	NAMESPACE  KIND             NAME      STATE    MESSAGE
+//	default    Deployment.apps  frontend  Current
 func listObjects(ctx context.Context, e *command.Env, f *lsFlags, a *connection, app string) error {
 	v, err := a.App(ctx, a.namespace, app)
 	if err != nil {

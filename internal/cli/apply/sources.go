@@ -17,6 +17,7 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/yaml"
 
@@ -246,10 +247,7 @@ func (r *fetcher) takeResource(ctx context.Context, name string, res *resolve.Re
 
 // isRequest tells whether an object is a ResolutionRequest.
 func isRequest(json []byte) bool {
-	var head struct {
-		APIVersion string `json:"apiVersion"`
-		Kind       string `json:"kind"`
-	}
+	var head metav1.TypeMeta
 	return yaml.Unmarshal(json, &head) == nil && head.Kind == "ResolutionRequest" && strings.HasPrefix(head.APIVersion, resolution.GroupName+"/")
 }
 

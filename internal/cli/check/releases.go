@@ -469,6 +469,14 @@ func (m *ReleaseMatrix) findWays() {
 // print prints the matrix for people: the next release, the one after it and the newest. All other upgrades are in
 // the formats json and html. Below the table stands what not to skip, what to migrate, and the first finding of
 // each unsafe step.
+//
+//	3 releases, v1.0 to v1.2: 2 of 2 upgrades to the next release are safe
+//
+//	FROM  NEXT  VERDICT  AFTER NEXT  VERDICT  NEWEST  SHORTEST SAFE WAY
+//	v1.0  v1.1  safe     v1.2        unsafe   unsafe  v1.1, v1.2
+//	v1.1  v1.2  safe     -                    safe    v1.2
+//
+//	do not skip v1.1: v1.0 to v1.2 is not safe, and over it each step is
 func (m *ReleaseMatrix) print(w io.Writer) {
 	last := len(m.Releases) - 1
 	fmt.Fprintf(w, "%s, %s to %s: %d of %d upgrades to the next release are safe\n\n", brief.Count(last+1, "release"), m.Releases[0].Name, m.Releases[last].Name, m.safeSteps(), last)

@@ -132,6 +132,15 @@ func NewExplain(e *command.Env) *cobra.Command {
 
 // explainRule is all that a rule says, in sections. Sections without a text are left out; rules that need a
 // cluster have no example.
+//
+//	required-added: ...
+//	Level writers-refused (fail by default).
+//
+//	Why
+//	  ...
+//
+//	Example: before (properties of the object's spec)
+//	  ...
 func explainRule(r compat.Rule) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s: %s\n", r.ID, r.Title)

@@ -179,6 +179,9 @@ func joinManifests(docs []input.Document, most int64) (string, error) {
 // printDigests prints a line for each CRD of the last source, by name, as sha256sum does: digest, two spaces,
 // name. The digest is that of [compat.SpecDigest], which the guard compares with the annotation that lets a change
 // pass.
+//
+//	0f3c...e1  gadgets.example.com
+//	77ab...09  widgets.example.com
 func (c *checker) printDigests(ctx context.Context, args []string) error {
 	if len(args) == 0 {
 		return errors.New("--print-hash: give the new CRDs as a file, a directory, -, git:REV or a remote source")

@@ -57,6 +57,10 @@ func (t *tracer) addStep(s compat.Step) {
 
 // printSteps writes the steps, CRD by CRD. If nothing was asked about the place, it names the nearest place above
 // it that was, since a path is easily mistyped.
+//
+//	trace: databases.example.sluice.dev v1 to v1, .spec.engine
+//	  type: proven: the old schema has the same keyword with the same meaning
+//	  enum: not proven at this place alone. Asked: is there an object ...
 func (t *tracer) printSteps(w io.Writer) {
 	if len(t.steps) == 0 {
 		fmt.Fprintf(w, "trace: nothing was asked about %s", placeName(t.place))

@@ -150,6 +150,10 @@ func (w *featureWorld) tellProblems(e *command.Env, named bool) {
 
 // printList prints the chosen features in a format. named tells that the user has named them: then only the
 // problems of their components are told. In the table, problems go to standard error; the documents contain them.
+//
+//	COMPONENT  GATE      STAGE  DEFAULT  ENABLED  IN USE  WHY
+//	demo       Cache     Alpha  false    false    -       that is the default at stage Alpha
+//	demo       Plain     Beta   true     true     3       that is the default at stage Beta
 func (w *featureWorld) printList(e *command.Env, output string, named bool) error {
 	if output == "name" {
 		w.printNames(e)
@@ -325,6 +329,14 @@ func (c *chosenFeature) detailsOf() Details {
 
 // printTable prints the details for people, a row for each. Rows without a value are left out; further values of
 // one row stand below each other.
+//
+//	Name:         demo.tasks-timeout
+//	Gate:         TasksTimeout
+//	About:        Ends tasks that take too long.
+//	Enabled:      false: webhook does not report it as on
+//	Stages:       Alpha since v1.0.0
+//	              Beta since v1.6.0, default true
+//	Gates:        pipelines.demo.dev: spec.tasksTimeout
 func (d *Details) printTable(out io.Writer) {
 	t := command.Columns(out)
 	defer t.Flush()

@@ -124,6 +124,10 @@ func featuresMatrix(ctx context.Context, e *command.Env, f *matrixFlags, kinds [
 }
 
 // printMatrixTable prints the name of each case with the features that are on, sorted; a dash is none.
+//
+//	CASE      ON
+//	defaults  FastPath
+//	all on    Cache, FastPath
 func printMatrixTable(e *command.Env, _ *life.Project, m *Matrix, _ *matrixFlags) error {
 	t := command.Columns(e.Out)
 	fmt.Fprintln(t, "CASE\tON")

@@ -469,6 +469,10 @@ func (c *Change) printChange(e *command.Env, f *setFlags) error {
 
 // printText prints the change for people: keys, then features with what becomes of the objects that use them.
 // After a refusal nothing was written, so keys and features are printed only in a dry run.
+//
+//	ConfigMap default/demo-features: cache: "true" written (not set before)
+//	demo.cache: on, ...
+//	  in use by no object; from now on everybody may use it
 func (c *Change) printText(e *command.Env, f *setFlags) {
 	for _, u := range c.Unchanged {
 		fmt.Fprintln(e.Out, u)

@@ -280,6 +280,9 @@ func (c *compiled) addWebhookVerdict(r *simulate.Request, out *Simulation) (refu
 
 // printVerdict prints the verdict, and below it the refusals, warnings, and the object as it would be written if
 // policies change it.
+//
+//	refused
+//	features.demo.policies.demo.dev.reject.v1: spec.alpha: alpha; needs feature "Both" of component "demo": ...
 func (s *Simulation) printVerdict(e *command.Env, output string) error {
 	if output != "text" {
 		return command.PrintDocument(e.Out, output, s)

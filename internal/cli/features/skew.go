@@ -126,6 +126,12 @@ func (w *featureWorld) printSkew(e *command.Env, output string, names []string) 
 
 // printComponents prints the verdict on each component, and a table of its processes with the features that are
 // on.
+//
+//	demo: ProcessesDisagree
+//	  TasksTimeout: the settings say on; on in controller/b (v1.5.0); off in webhook/a (v1.5.0); ...
+//	PROCESS     INSTANCE  RELEASE  RENEWED               ON
+//	controller  b         v1.5.0   2026-01-01T00:00:00Z  Plain TasksTimeout
+//	webhook     a         v1.5.0   2026-01-01T00:00:00Z  Plain
 func (s *Skew) printComponents(e *command.Env) {
 	for i, c := range s.Components {
 		if i > 0 {

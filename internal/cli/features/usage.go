@@ -245,6 +245,10 @@ func (u *Usage) printNames(e *command.Env) {
 }
 
 // printTable prints a row for each feature and one for each of its namespaces, and with verbose the objects below.
+//
+//	FEATURE         NAMESPACE  OBJECTS  USES
+//	demo.fast-path  all        3        4
+//	demo.fast-path  team-a     3        4
 func (u *Usage) printTable(e *command.Env, verbose bool) {
 	if len(u.Features) == 0 {
 		fmt.Fprintln(e.Err, "no feature gates anything that is stored")
@@ -452,6 +456,11 @@ func (n *needs) usageOf(f *feature.Feature) *usageOf {
 
 // printTable prints each feature with the places that use it, and what turns it on, and at the end the level that
 // opens all that follow one.
+//
+//	demo.cache: off
+//	  manifests/page.yaml:7: pages.example.dev front: spec.cache
+//	  to turn it on: set cache: "true", ...
+//	the least level that opens what follows it: alpha
 func (n *needs) printTable(e *command.Env) {
 	if len(n.usage.Features) == 0 {
 		verb := "use"

@@ -73,6 +73,11 @@ type Diagnosis struct {
 }
 
 // tellChecks prints the checks. Its error is [command.ErrFindings] where something is wrong.
+//
+//	ok    SUBJECT: ...
+//	warn  SUBJECT: ...
+//	      fix: ...
+//	1 ok, 1 warn, 0 fail
 func tellChecks(e *command.Env, checks []installation.Check, output string) error {
 	count := map[installation.State]int{}
 	for _, c := range checks {

@@ -126,6 +126,10 @@ func runUninstall(ctx context.Context, e *command.Env, f *uninstallFlags) error 
 }
 
 // printPlan prints what goes and what stays.
+//
+//	remove  Deployment sluice-system/sluice
+//	stored  4 objects of deliveries.sluice.dev
+//	keep    Namespace sluice-system: ...
 func printPlan(e *command.Env, p *installation.Plan) {
 	for _, s := range p.Steps {
 		for _, o := range s.Objects {

@@ -125,7 +125,7 @@ func findFixes(ctx context.Context, e *command.Env, f *fixFlags, m *migrate.Migr
 		fmt.Fprintln(e.Out, "# no stored object is harmed")
 	}
 	for i, mapping := range mappings {
-		if found > 0 && mapping.Hits() == 0 {
+		if found > 0 && mapping.Hits == 0 {
 			fmt.Fprintf(e.Err, "note: no harmed object has the value of --map %s\n", f.mappings[i])
 		}
 	}
@@ -134,6 +134,13 @@ func findFixes(ctx context.Context, e *command.Env, f *fixFlags, m *migrate.Migr
 
 // showFix prints a patch, and writes it below a folder, if one is named. The file is DIR/CRD/NAMESPACE/NAME.yaml,
 // which --apply reads again.
+//
+//	---
+//	# widgets.example.com default/old-widget
+//	apiVersion: example.com/v1
+//	kind: Widget
+//	metadata: {name: old-widget, namespace: default, resourceVersion: "812", uid: ...}
+//	spec: {engine: mysql}
 func showFix(e *command.Env, crd string, fix migrate.Fix, dir string) error {
 	fmt.Fprintf(e.Out, "---\n# %s %s\n", crd, fix.Object)
 	if fix.Remains != "" {

@@ -221,6 +221,10 @@ type requestTable struct {
 
 // printRows prints a line for each summary, and the heads of the columns before the first lines. The widths come
 // from the first call: a watch cannot know what is still to come, and columns that jump are hard to read.
+//
+//	NAME          RESOLVER   PHASE       REASON     SIZE    CACHE   AGE
+//	git-7c1e      git        Succeeded   -          1.5Ki   store   3m
+//	bundle-20ab   bundles    Failed      NotFound   -       -       5m
 func (t *requestTable) printRows(items []Summary) error {
 	var rows [][]string
 	if t.format == "name" {
