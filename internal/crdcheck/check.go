@@ -40,7 +40,8 @@ func Ask(c *cluster.Cluster) func(ctx context.Context, live, next *apiextensions
 	}
 }
 
-// Pair is a CRD as it is and as it is to be; either may be nil.
+// Pair is a CRD as it is and as it is to be; either may be nil. Without Old it is a new CRD, without New one that
+// is removed; both are judged, too.
 type Pair struct {
 	Old, New *apiextensionsv1.CustomResourceDefinition
 }
@@ -81,6 +82,7 @@ func Compare(ctx context.Context, pairs []Pair, o Options, done func(int64)) ([]
 }
 
 // comparePair turns a panic into an error. Compare runs it in goroutines of its own, where no caller can recover.
+// The error has the stack, for a report about the mistake.
 func comparePair(ctx context.Context, p Pair, o Options) (out report.CRD, err error) {
 	defer func() {
 		if r := recover(); r != nil {
@@ -166,7 +168,8 @@ func Tell(out *report.CRD, s cluster.Scan) {
 	})
 }
 
-// tellUnjudged adds a finding about objects that could not be judged.
+// tellUnjudged adds a finding about objects that could not be judged. It names ten of them, and the reason of the
+// first.
 func tellUnjudged(out *report.CRD, s *cluster.Scan) {
 	f := report.Finding{
 		Rule: ruleObjectsUnread, Outcome: report.Undecided, Severity: report.Fail, CRD: out.Name, Version: s.Target,

@@ -69,7 +69,7 @@ func (s *Server) overview(ctx context.Context) (*features.Overview, error) {
 	return o, nil
 }
 
-// matrix is what the page about all features shows.
+// matrix is what the page about all features shows. Components have only the features that are shown.
 type matrix struct {
 	Why        string // there is nothing to show
 	Notes      []string

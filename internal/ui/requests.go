@@ -47,7 +47,8 @@ type requests struct {
 	Phases, ReasonNames   []string
 }
 
-// requestLine sums up the requests of a resolver in a namespace.
+// requestLine sums up the requests of a resolver in a namespace. Counts are of requests; Reasons are those of the
+// failures.
 type requestLine struct {
 	Resolver, Namespace   string
 	Waiting, Done, Failed int    // now
@@ -228,7 +229,8 @@ func (s *Server) readRequest(ctx context.Context, namespace, name string, d *one
 	return nil
 }
 
-// paramText is a string as it is, and another value as JSON.
+// paramText is a string as it is, and another value as JSON. Escapes that JSON does not need are taken out, for
+// people.
 func paramText(v *v1beta1.ParamValue) string {
 	if v.Type == v1beta1.ParamTypeArray || v.Type == v1beta1.ParamTypeObject {
 		raw, _ := v.MarshalJSON()
@@ -254,7 +256,8 @@ func (s *Server) eventsOf(ctx context.Context, r *v1beta1.ResolutionRequest) []c
 	return events
 }
 
-// requestMoments is the time line of a request: who has written to it and when, its events, and its end.
+// requestMoments is the time line of a request: who has written to it and when, its events, and its end. The API
+// server keeps only the last write of each manager, so earlier ones are not there.
 func requestMoments(r *v1beta1.ResolutionRequest, events []corev1.Event) []moment {
 	all := []moment{{At: r.CreationTimestamp.Time, What: "created"}}
 	// Nobody records when a status was written but the API server, here.

@@ -52,7 +52,7 @@ type Options struct {
 	Configs, Features []string
 }
 
-// Server serves the pages.
+// Server serves the pages. It is made by [New], and serves with [Server.Serve] once.
 type Server struct {
 	Options
 
@@ -197,7 +197,8 @@ type page struct {
 	Data        any
 }
 
-// show writes a page. A script that follows changes asks for its middle alone.
+// show writes a page. A script that follows changes asks for its middle alone. Live in the page is the topic that
+// its script follows.
 func (s *Server) show(w http.ResponseWriter, r *http.Request, name string, p page) {
 	p.Cluster, p.Version, p.Title = s.world.host(), s.Env.Version, report.Visible(p.Title)
 	var middle bytes.Buffer

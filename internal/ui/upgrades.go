@@ -186,7 +186,8 @@ func (s *Server) deliveryPage(w http.ResponseWriter, r *http.Request) {
 	s.show(w, r, "delivery", page{Title: brief.Cut(name, 100), Here: "upgrades", Live: s.liveTopic("upgrades"), Data: d})
 }
 
-// deliveryMoments is what happened to a Delivery and is recorded, the oldest first.
+// deliveryMoments is what happened to a Delivery and is recorded, the oldest first. A step that happened several
+// times is there once, at its last time: the status keeps no more.
 func deliveryMoments(d *v1alpha1.Delivery) []moment {
 	all := []moment{{At: d.CreationTimestamp.Time, What: "created"}}
 	add := func(at *metav1.Time, what, text string) {
@@ -219,7 +220,8 @@ func deliveryMoments(d *v1alpha1.Delivery) []moment {
 	return sortMoments(all)
 }
 
-// sortMoments orders moments, and says how long after the one before each was.
+// sortMoments orders moments, and says how long after the one before each was. Moments of the same time stay in
+// their order.
 func sortMoments(all []moment) []moment {
 	slices.SortStableFunc(all, func(a, b moment) int { return a.At.Compare(b.At) })
 	for i := 1; i < len(all); i++ {

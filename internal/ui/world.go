@@ -42,7 +42,8 @@ type world struct {
 	reports    *follower[struct{}]
 }
 
-// guardEvent is an event of the guard about a CRD.
+// guardEvent is an event of the guard about a CRD. First and Last are when the same event was seen, Count how
+// often.
 type guardEvent struct {
 	CRD, Reason, Message string
 	First, Last          time.Time
@@ -91,7 +92,9 @@ func (w *world) host() string {
 	return w.name
 }
 
-// topicVersion is a number for what a page follows. It is another one when that has changed, and each staleTime, for not all of it is watched.
+// topicVersion is a number for what a page follows. It is another one when that has changed, and each staleTime,
+// for not all of it is watched. The script of a page asks for it every few seconds, and draws the page anew if it
+// has changed.
 func (w *world) topicVersion(topic string, now time.Time) int64 {
 	n := now.Unix() / int64(staleTime.Seconds())
 	switch topic {
@@ -176,7 +179,8 @@ func (s *snapshot[T]) statusText(roles string) string {
 	return explain(s.Err, roles)
 }
 
-// all returns what is known, in no order. The first call waits a moment for the list.
+// all returns what is known, in no order. The first call waits a moment for the list. It never fails: what went
+// wrong is in the snapshot.
 func (f *follower[T]) all(ctx context.Context) snapshot[T] {
 	if f.world.lacks != nil {
 		return snapshot[T]{Err: f.world.lacks}
@@ -255,7 +259,8 @@ func (f *follower[T]) resourceClient() dynamic.ResourceInterface {
 	return f.world.client.Resource(f.resource).Namespace(f.scope)
 }
 
-// list reads all objects. The first list shows each page as it comes; a later one replaces what is known when it is complete.
+// list reads all objects. The first list shows each page as it comes; a later one replaces what is known when it
+// is complete. Items are summaries, so a page of whole objects is garbage before the next one is read.
 func (f *follower[T]) list(ctx context.Context) (version string, err error) {
 	items := map[string]T{}
 	o := f.options
@@ -297,7 +302,8 @@ func (f *follower[T]) list(ctx context.Context) (version string, err error) {
 
 func keyOf(u *unstructured.Unstructured) string { return u.GetNamespace() + "/" + u.GetName() }
 
-// watch follows changes until the server ends the watch; then the caller lists again.
+// watch follows changes until the server ends the watch; then the caller lists again. An error means that the
+// watch is refused or broken; a version that is too old is none.
 func (f *follower[T]) watch(ctx context.Context, version string) error {
 	for {
 		o := f.options

@@ -132,7 +132,8 @@ func connectApplier(f *command.ClusterFlags, o apply.Options) (*connection, erro
 }
 
 // tellKeeper warns if a Delivery manages the app: the Delivery creates deleted objects again and reverts changes.
-// If Deliveries cannot be read, or the cluster has none, it prints nothing: the warning is a help, not a check.
+// If Deliveries cannot be read, or the cluster has none, it prints nothing: the warning is a help, not a check. A
+// Delivery that is suspended or being deleted does nothing, so there is no warning.
 func tellKeeper(ctx context.Context, e *command.Env, a *connection, app, undoes string) {
 	client, err := dynamic.NewForConfig(a.config)
 	if err != nil {

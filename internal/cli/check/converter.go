@@ -163,8 +163,9 @@ func atURL(text string, ca []byte) (reviewer, error) {
 	}, nil
 }
 
-// program is a converter that reads reviews from its standard input, one a line, and writes an answer to each to its standard output. If it
-// ends, it is started again for the next review.
+// program is a converter that reads reviews from its standard input, one a line, and writes an answer to each to
+// its standard output. If it ends, it is started again for the next review. It is not safe for concurrent use: a
+// program gets one review at a time.
 type program struct {
 	args    []string
 	stderr  io.Writer

@@ -61,7 +61,8 @@ func Encode(w io.Writer, v any) error {
 // Table is a table for people. Cells are separated by tabs.
 type Table struct{ *tabwriter.Writer }
 
-// Columns returns a table that is written to w. Flush it at the end.
+// Columns returns a table that is written to w. Flush it at the end. Columns are two spaces apart, and as wide as
+// their widest cell.
 func Columns(w io.Writer) Table { return Table{tabwriter.NewWriter(w, 0, 4, 2, ' ', 0)} }
 
 // Flush writes the rows, with their columns aligned. [Run] tells of errors.

@@ -271,7 +271,8 @@ func (p *componentFeatures) immutableRefusal() []string {
 	return []string{fmt.Sprintf("%s: delete it first, with kubectl delete configmap %s --namespace %s", feature.Immutable, ref.Name, ref.Namespace)}
 }
 
-// untilInEffect says what has to happen until a new state is in effect; wrong says that the settings have errors. Empty: nothing.
+// untilInEffect says what has to happen until a new state is in effect; wrong says that the settings have errors.
+// Empty: nothing. Several parts are joined by semicolons.
 func untilInEffect(state *feature.State, wrong bool) string {
 	var out []string
 	spec := state.Feature.Spec
@@ -287,7 +288,8 @@ func untilInEffect(state *feature.State, wrong bool) string {
 	return strings.Join(out, "; ")
 }
 
-// refusalMessage is the message for an error of the settings, with the way out.
+// refusalMessage is the message for an error of the settings, with the way out. If a feature needs others, the way
+// out is the command that turns all of them on.
 func (s *setter) refusalMessage(x *feature.Finding) string {
 	text := x.Message
 	if x.Code != feature.CodeNeedsAnother {

@@ -115,7 +115,7 @@ func (r *Remote) Resolve(ctx context.Context, name string, q *resolve.Query) (*r
 	return res, nil
 }
 
-// RedactUserInfo leaves out of a URL what may be a password.
+// RedactUserInfo leaves out of a URL what may be a password. Texts that are no URLs stay as they are.
 func RedactUserInfo(s string) string {
 	scheme, rest, ok := strings.Cut(s, "://")
 	if !ok {
