@@ -93,7 +93,7 @@ func (w *world) host() string {
 }
 
 // topicVersion is a number for what a page follows. It is another one when that has changed, and each staleTime,
-// for not all of it is watched. The script of a page asks for it every few seconds, and draws the page anew if it
+// for not all of it is watched. The script of a page asks for it each second, and draws the page anew if it
 // has changed.
 func (w *world) topicVersion(topic string, now time.Time) int64 {
 	n := now.Unix() / int64(staleTime.Seconds())
