@@ -89,8 +89,8 @@ func (m *Mapping) replacementOf(value any) any {
 	return m.to
 }
 
-// sameScalar compares a value of an object with one of a mapping, as they are written: 1 and 1.0 differ. Objects
-// and lists are the same as nothing.
+// sameScalar compares a value of an object with one of a mapping by how they are written, so the number 1 matches
+// the text "1". Nil matches only nil, and an object or a list matches nothing.
 func sameScalar(a, b any) bool {
 	return a == nil && b == nil || a != nil && b != nil && reflect.TypeOf(a).Comparable() && fmt.Sprint(a) == fmt.Sprint(b)
 }

@@ -2,6 +2,9 @@ package apply
 
 // Which cluster and namespace does a command about apps work in? Those of its flags, or else of the kubeconfig: sluice ls -n shop connects
 // an applier for the namespace shop.
+//
+// How do two runs not disturb each other? Whoever changes an app holds its lock, a Lease, from the plan to the last
+// write. If the app was changed in between all the same, for example by kubectl, the plan is made again.
 
 import (
 	"context"
