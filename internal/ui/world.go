@@ -118,6 +118,8 @@ type follower[T any] struct {
 	options   metav1.ListOptions
 	read      func(*unstructured.Unstructured) (T, bool, error)
 	start     sync.Once
+	known     chan struct{} // closed by tellKnown when the first list is complete, or has failed
+	tellKnown func()
 
 	mu       sync.Mutex
 	changes  int64
@@ -140,7 +142,9 @@ const retryTime = 3 * time.Second
 // follow returns a follower of a resource. summarize makes an item of an object, and reports false for objects
 // that are left out. namespace is listed if all may not be.
 func follow[T, O any](w *world, resource schema.GroupVersionResource, namespace string, o metav1.ListOptions, summarize func(*O) (T, bool)) *follower[T] {
-	return &follower[T]{world: w, resource: resource, namespace: namespace, options: o, items: map[string]T{}, read: func(u *unstructured.Unstructured) (T, bool, error) {
+	known := make(chan struct{})
+	tellKnown := sync.OnceFunc(func() { close(known) })
+	return &follower[T]{world: w, resource: resource, namespace: namespace, options: o, items: map[string]T{}, known: known, tellKnown: tellKnown, read: func(u *unstructured.Unstructured) (T, bool, error) {
 		var object O
 		if err := runtime.DefaultUnstructuredConverter.FromUnstructured(u.Object, &object); err != nil {
 			var none T
@@ -185,25 +189,15 @@ func (f *follower[T]) all(ctx context.Context) snapshot[T] {
 	if f.world.lacks != nil {
 		return snapshot[T]{Err: f.world.lacks}
 	}
-	first := false
 	f.start.Do(func() {
-		first = true
 		f.scope = f.only
 		go f.run(f.world.ctx)
-	})
-	// A short list is there by then, and the page need not be drawn twice.
-	for until := time.After(700 * time.Millisecond); first; {
-		select {
+		select { // a short list is there by then, and the page need not be drawn twice
+		case <-f.known:
 		case <-ctx.Done():
-			first = false
-		case <-until:
-			first = false
-		case <-time.After(20 * time.Millisecond):
-			f.mu.Lock()
-			first = !f.complete && f.err == nil
-			f.mu.Unlock()
+		case <-time.After(700 * time.Millisecond):
 		}
-	}
+	})
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	s := snapshot[T]{Items: make([]T, 0, len(f.items)), Complete: f.complete, Err: f.err}
@@ -249,6 +243,7 @@ func (f *follower[T]) fail(err error) {
 		f.err = err
 		f.changes++
 	}
+	f.tellKnown()
 }
 
 // resourceClient reads the resource in the namespace that is listed, or in all.
@@ -291,6 +286,7 @@ func (f *follower[T]) list(ctx context.Context) (version string, err error) {
 		}
 		if done {
 			f.items, f.complete, f.err = items, true, nil
+			f.tellKnown()
 		}
 		f.mu.Unlock()
 		if done {

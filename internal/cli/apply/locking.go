@@ -4,7 +4,7 @@ package apply
 // an applier for the namespace shop.
 //
 // How do two runs not disturb each other? Whoever changes an app holds its lock, a Lease, from the plan to the last
-// write. If the app was changed in between all the same, for example by kubectl, the plan is made again.
+// write. If the inventory was changed in between all the same, the plan is made again.
 
 import (
 	"context"

@@ -81,12 +81,7 @@ type formatName struct {
 }
 
 // String is the chosen format.
-func (f *formatName) String() string {
-	if f.value == nil { // pflag asks a zero value for the default
-		return ""
-	}
-	return *f.value
-}
+func (f *formatName) String() string { return *f.value }
 
 // Type is the word for the value in help texts.
 func (f *formatName) Type() string { return "string" }
