@@ -191,7 +191,7 @@ func (f *follower[T]) all(ctx context.Context) snapshot[T] {
 	}
 	f.start.Do(func() {
 		f.scope = f.only
-		go f.run(f.world.ctx)
+		go f.run(f.world.ctx) //nolint:contextcheck // it outlives the request
 		select { // a short list is there by then, and the page need not be drawn twice
 		case <-f.known:
 		case <-ctx.Done():
