@@ -192,7 +192,8 @@ func (f *follower[T]) all(ctx context.Context) snapshot[T] {
 	f.start.Do(func() {
 		f.scope = f.only
 		go f.run(f.world.ctx) //nolint:contextcheck // it outlives the request
-		select { // a short list is there by then, and the page need not be drawn twice
+		// A short list is there by then, and the page need not be drawn twice.
+		select {
 		case <-f.known:
 		case <-ctx.Done():
 		case <-time.After(700 * time.Millisecond):
