@@ -3,6 +3,7 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -11,6 +12,7 @@ import (
 	"os"
 	"os/signal"
 	"path/filepath"
+	"runtime"
 	"runtime/debug"
 	"strings"
 	"syscall"
@@ -18,6 +20,7 @@ import (
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
+	kubeversion "k8s.io/component-base/version"
 	"k8s.io/klog/v2"
 
 	"sluice.dev/internal/brief"
@@ -30,6 +33,7 @@ import (
 	"sluice.dev/internal/cli/resolve"
 	_ "sluice.dev/internal/gcpercent"  // before other packages allocate
 	_ "sluice.dev/internal/inflection" // before a library reads files of the working directory
+	"sluice.dev/internal/process"
 )
 
 // Exit codes of every command; package command says when each is returned.
@@ -60,7 +64,8 @@ func Main(args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 	return endsSoonAfter(ctx, interruptTime, stderr, func() int { return runCommand(ctx, args, e) })
 }
 
-// endsSoonAfter returns the exit code of run, or ExitFailed if ctx is done and run goes on for longer than patience.
+// endsSoonAfter returns the exit code of run, or ExitFailed if ctx is done and run goes on for longer than
+// patience. The goroutine of run goes on in that case; the process ends anyway.
 func endsSoonAfter(ctx context.Context, patience time.Duration, stderr io.Writer, run func() int) int {
 	code := make(chan int, 1)
 	go func() { code <- run() }()
@@ -78,6 +83,7 @@ func endsSoonAfter(ctx context.Context, patience time.Duration, stderr io.Writer
 	}
 }
 
+// runCommand runs the command line with the given environment. It is what tests call in place of [Main].
 func runCommand(ctx context.Context, args []string, e *command.Env) int {
 	if e.Getenv("GOMEMLIMIT") == "" {
 		debug.SetMemoryLimit(memoryLimit)
@@ -89,6 +95,8 @@ func runCommand(ctx context.Context, args []string, e *command.Env) int {
 // Command returns the commands, for their man pages and completions. They cannot be run.
 func Command() *cobra.Command { return newRoot(&command.Env{}) }
 
+// newRoot returns the command sluice with all commands below it. As a plugin of kubectl, help texts call it
+// kubectl sluice. An unknown flag gets the most similar one as a hint.
 func newRoot(e *command.Env) *cobra.Command {
 	root := &cobra.Command{
 		Use:   "sluice",
@@ -149,8 +157,9 @@ func flagHint(cmd *cobra.Command, name string) string {
 	return ""
 }
 
-// refuseUnknown makes errors of a shell that completion does not know, and of a command that help does not: cobra would
-// print a help text and call it a success.
+// refuseUnknown makes errors of a shell that completion does not know, and of a command that help does not: cobra
+// would print a help text and call it a success. Both commands are made by cobra, so they are changed after it has
+// made them.
 func refuseUnknown(root *cobra.Command) {
 	root.InitDefaultCompletionCmd()
 	root.InitDefaultHelpCmd()
@@ -169,4 +178,55 @@ func refuseUnknown(root *cobra.Command) {
 			}
 		}
 	}
+}
+
+// sluiceVersion is set when the program is linked (see the Makefile).
+var sluiceVersion = ""
+
+// versionOfBuild returns the version of this program: that of the link, or of the module that go install built, or the commit.
+func versionOfBuild() string {
+	return cmp.Or(sluiceVersion, process.BuildVersion())
+}
+
+// versionInfo is what sluice version -o json prints. Kubernetes is the version of the linked libraries, whose
+// rules hold without a cluster.
+type versionInfo struct {
+	command.Document `json:",inline"`
+	Version          string `json:"version"`
+	Kubernetes       string `json:"kubernetes"`
+	Go               string `json:"go"`
+	Platform         string `json:"platform"`
+}
+
+// thisVersion returns the version of this program.
+func thisVersion() versionInfo {
+	return versionInfo{
+		command.DocumentOf("Version"), versionOfBuild(), kubeversion.DefaultKubeBinaryVersion,
+		runtime.Version(), runtime.GOOS + "/" + runtime.GOARCH,
+	}
+}
+
+// String is what people read.
+func (v versionInfo) String() string {
+	return fmt.Sprintf("sluice %s (rules of Kubernetes %s; %s %s)", v.Version, v.Kubernetes, v.Go, v.Platform)
+}
+
+// newVersion returns the command version.
+func newVersion(e *command.Env) *cobra.Command {
+	var output string
+	cmd := &cobra.Command{
+		Use:   "version",
+		Short: "Print the version of sluice and of the Kubernetes libraries in it",
+		Args:  cobra.NoArgs,
+		RunE: func(*cobra.Command, []string) error {
+			v := thisVersion()
+			if output == "json" {
+				return command.Encode(e.Out, v)
+			}
+			fmt.Fprintln(e.Out, v)
+			return nil
+		},
+	}
+	command.AddOutput(cmd, &output, "text", "json")
+	return cmd
 }

@@ -1,5 +1,9 @@
 package cli
 
+// How is the admission webhook of CRDs served? The role crd-guard asks the API server to send each change of a CRD
+// to it. Before it is ready, it has its configuration, and a certificate that the API server knows; otherwise it
+// would judge by defaults, or block all changes. The judgement itself is that of package controller/guard.
+
 import (
 	"context"
 	"crypto/tls"
@@ -30,6 +34,7 @@ type guardFlags struct {
 	hosts   []string
 }
 
+// addTo adds the flags of the role, all with the prefix guard-.
 func (f *guardFlags) addTo(flags *pflag.FlagSet) {
 	flags.StringVar(&f.listen, "guard-listen", ":9443", "address of the admission webhook, in the role crd-guard")
 	flags.StringArrayVar(&f.configs, "guard-config", nil, "configuration file of the guard, in the format of check -c (may be repeated); default: the ConfigMap "+guard.ConfigMap)
@@ -46,7 +51,8 @@ const (
 	guardRequests = 16
 )
 
-// serveGuard serves the admission webhook of the role crd-guard.
+// serveGuard serves the admission webhook of the role crd-guard. It returns when ctx is done, after running
+// requests have ended. ready is called once, when it can judge.
 func (s *server) serveGuard(ctx context.Context, ready func()) error {
 	f := s.flags.guard
 	objects, err := metadata.NewForConfig(s.Config)
@@ -76,6 +82,7 @@ func (s *server) serveGuard(ctx context.Context, ready func()) error {
 	// certain is closed when there is a certificate and the API server knows it.
 	certain := make(chan struct{})
 	if f.certDir != "" {
+		// Another program renews the certificate and tells the API server; here it is only read.
 		files := &servingcert.Files{Dir: f.certDir, Log: s.Log}
 		if _, err := files.Get(nil); err != nil {
 			return fmt.Errorf("--guard-cert-dir: %w", err)
@@ -102,7 +109,8 @@ func (s *server) serveGuard(ctx context.Context, ready func()) error {
 	})
 }
 
-// followServerVersion keeps the version whose rules hold.
+// followServerVersion keeps the version whose rules hold. It asks every ten minutes, since a cluster is upgraded
+// while the guard runs, and sooner after an error.
 func (s *server) followServerVersion(ctx context.Context, settings *guard.Settings) {
 	for {
 		wait := versionLook

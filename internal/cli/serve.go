@@ -1,22 +1,34 @@
 package cli
 
+// Which parts of Sluice does a process run? The flag --roles chooses them. A role is a controller, a webhook, or a
+// resolver; each has a part that waits until the cluster serves its kinds. Package process has what all share,
+// such as leases, metrics and the health check. This file turns flags into these parts: for example,
+// --roles=features,feature-webhook runs the controller of features and its webhook in one process.
+
 import (
+	"cmp"
 	"context"
+	"crypto/sha256"
 	"crypto/tls"
+	"encoding/hex"
 	"errors"
 	"fmt"
+	"net"
 	"net/http"
+	"net/url"
 	"slices"
 	"strings"
 	"sync"
 	"time"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 	apiextensions "k8s.io/apiextensions-apiserver/pkg/client/clientset/clientset"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"sluice.dev/api/resolution/v1beta1"
 	"sluice.dev/api/v1alpha1"
+	"sluice.dev/internal/admission"
 	"sluice.dev/internal/cli/command"
 	resolvecmd "sluice.dev/internal/cli/resolve"
 	"sluice.dev/internal/controller/delivery"
@@ -25,8 +37,11 @@ import (
 	"sluice.dev/internal/controller/resolution"
 	"sluice.dev/internal/process"
 	"sluice.dev/internal/resolvers"
+	"sluice.dev/internal/servingcert"
+	"sluice.dev/requester"
 	"sluice.dev/resolve"
 	"sluice.dev/resolve/controller"
+	"sluice.dev/resolve/netguard"
 	"sluice.dev/resolve/verify"
 )
 
@@ -48,6 +63,7 @@ type serveFlags struct {
 	features      featureWebhookFlags
 }
 
+// newServe returns the command serve. Its flags are those of all roles, whichever the process has.
 func newServe(e *command.Env) *cobra.Command {
 	var f serveFlags
 	table := resolvers.Table()
@@ -95,7 +111,7 @@ func wideDefaults(entries []resolvers.Entry) map[string]map[string]string {
 	return out
 }
 
-// roleNames lists the roles of this build.
+// roleNames lists the roles of this build. Those of resolvers come last, in the order of the table.
 func roleNames(table []resolvers.Entry) []string {
 	out := []string{resolution.LifecycleRole, guard.Role, delivery.Role, features.Role, features.WebhookRole}
 	for _, r := range table {
@@ -104,7 +120,8 @@ func roleNames(table []resolvers.Entry) []string {
 	return out
 }
 
-// chosenRoles judges --roles.
+// chosenRoles judges --roles. all stands for every role. A role that is asked for twice counts once; an unknown
+// one is an error that lists the others.
 func chosenRoles(asked []string, table []resolvers.Entry) ([]string, error) {
 	known := roleNames(table)
 	if len(asked) == 0 {
@@ -133,8 +150,8 @@ type server struct {
 	roles []string
 	crds  apiextensions.Interface
 
-	featuresOnce    sync.Once
-	featuresMetrics *features.Metrics
+	// featureMetrics are shared by the two roles about features.
+	featureMetrics func() *features.Metrics
 }
 
 // What roles can do nothing without.
@@ -147,7 +164,8 @@ var (
 	}
 )
 
-// serveRoles runs the roles, the resolvers of the table as everybody's resolvers run.
+// serveRoles runs the roles, the resolvers of the table as everybody's resolvers run. It returns when ctx is done,
+// or with an error if the process cannot run.
 func serveRoles(ctx context.Context, e *command.Env, f serveFlags, table []resolvers.Entry) error {
 	roles, err := chosenRoles(f.roles, table)
 	if err != nil {
@@ -179,14 +197,17 @@ func serveRoles(ctx context.Context, e *command.Env, f serveFlags, table []resol
 	return controller.Run(process.WithOwn(ctx, own), o)
 }
 
-// partsOfRoles makes the parts of the roles that are no resolvers.
+// partsOfRoles makes the parts of the roles that are no resolvers. A part starts when the cluster serves the
+// resources that it needs, so the CRDs may be installed after the process.
 func (s *server) partsOfRoles(shared *process.Process) ([]process.Part, error) {
 	s.Process = shared
+	s.featureMetrics = sync.OnceValue(func() *features.Metrics { return features.NewMetrics(s.Registry) })
 	var err error
 	if s.crds, err = apiextensions.NewForConfig(s.Config); err != nil {
 		return nil, err
 	}
 	var parts []process.Part
+	// A role may have several parts, as lifecycle has its webhook.
 	add := func(role, name string, needs []schema.GroupVersionResource, run func(ctx context.Context, ready func()) error) {
 		if slices.Contains(s.roles, role) {
 			parts = append(parts, process.Part{Name: name, Run: s.WhenServed(name, needs, run)})
@@ -231,7 +252,8 @@ func (s *server) resolversOfRoles(table []resolvers.Entry) ([]resolvers.Entry, e
 	return mine, nil
 }
 
-// makeOf returns what makes the resolvers of this build, with what the process lends them.
+// makeOf returns what makes the resolvers of this build, with what the process lends them. The folder of the cache
+// is removed at the end if it is a temporary one.
 func (s *server) makeOf(shared *process.Process, e *command.Env, mine []resolvers.Entry) (resolution.Make, error) {
 	directories, err := resolvecmd.Roots(s.flags.dirs)
 	if err != nil {
@@ -252,7 +274,8 @@ func (s *server) makeOf(shared *process.Process, e *command.Env, mine []resolver
 	}, nil
 }
 
-// tellCacheFull returns the function that says by log, metric and Lease whether the folder of the cache can be used.
+// tellCacheFull returns the function that says by log, metric and Lease whether the folder of the cache can be
+// used. It is called with each change only.
 func tellCacheFull(p *process.Process, folder string) func(bool) {
 	p.Metrics.SetCacheFull(false)
 	return func(full bool) {
@@ -268,7 +291,8 @@ func tellCacheFull(p *process.Process, folder string) func(bool) {
 	}
 }
 
-// serveWebhook serves the conversion webhook.
+// serveWebhook serves the conversion webhook. The webhook converts ResolutionRequests between v1alpha1 and
+// v1beta1.
 func (s *server) serveWebhook(ctx context.Context, ready func()) error {
 	cert := resolution.NewCertificate(s.Kube, s.crds, s.Namespace, s.Clock, s.Log)
 	ctx, cancel := context.WithCancel(ctx)
@@ -283,7 +307,8 @@ func (s *server) serveWebhook(ctx context.Context, ready func()) error {
 
 const actsForItself = "itself"
 
-// roleNamed describes a role.
+// roleNamed describes a role. What a role does, and whose rights it uses, is in the log at the start, for
+// operators who read nothing else.
 func (f *serveFlags) roleNamed(role string) process.Role {
 	switch role {
 	case resolution.LifecycleRole:
@@ -298,4 +323,149 @@ func (f *serveFlags) roleNamed(role string) process.Role {
 		return process.Role{Name: role, Does: "judges at admission what policies of Components cannot express", ActsFor: actsForItself, Listens: []string{f.features.listen}}
 	}
 	return process.ResolverRole(strings.TrimPrefix(role, resolution.Role("")))
+}
+
+// fluxController is where Flux serves its artifacts, and maxArchive bounds one, in bytes.
+const (
+	fluxController = "source-controller.flux-system.svc.cluster.local"
+	maxArchive     = 16 << 20
+)
+
+// serveDelivery runs the controller of deliveries. With --store, content that is too large for a request comes
+// from there.
+func (s *server) serveDelivery(ctx context.Context, ready func()) error {
+	archive, err := archiveFetcherFor(s.flags.flux)
+	if err != nil {
+		return err
+	}
+	c := &delivery.Controller{
+		Config: s.Config, Kube: s.Kube, Client: s.Client, Namespace: s.Namespace, Members: s.Members, Metrics: delivery.NewMetrics(s.Registry),
+		Recorder: s.Recorder, Log: s.Log, Clock: s.Clock, Archive: archive,
+	}
+	if s.flags.StoreFlags.Store != "" {
+		store, err := s.flags.Open()
+		if err != nil {
+			return err
+		}
+		c.Store = store
+	}
+	return c.Run(ctx, ready)
+}
+
+// archiveFetcherFor returns a function that fetches archives from one host only. Without that bound, a user who
+// can write the status of a source could make this process call any address in the cluster. An empty host turns
+// sources of Flux off. Errors that another attempt may mend are returned as they are; those that only a change of
+// the source mends are a [requester.FailedError].
+func archiveFetcherFor(host string) (func(ctx context.Context, address, digest, folder string) ([]byte, error), error) {
+	if host == "" {
+		return func(context.Context, string, string, string) ([]byte, error) {
+			return nil, errors.New("sources of Flux are off: --flux-source-controller is empty")
+		}, nil
+	}
+	guard, err := netguard.New(netguard.Options{Allow: []string{host}})
+	if err != nil {
+		return nil, fmt.Errorf("--flux-source-controller: %w", err)
+	}
+	fail := func(err *resolve.Error) ([]byte, error) {
+		return nil, &requester.FailedError{Reason: v1alpha1.ReasonResolutionFailed, Exact: string(err.Reason), Message: err.Error()}
+	}
+	return func(ctx context.Context, address, digest, folder string) ([]byte, error) {
+		u, err := url.Parse(address)
+		if err != nil {
+			return nil, errors.New("the address of the artifact cannot be read")
+		}
+		name := strings.TrimSuffix(u.Hostname(), ".") // Flux writes the dot of the root
+		if port := u.Port(); port != "" {
+			name = net.JoinHostPort(name, port)
+		}
+		u.Host = name
+		// The status of a source is writable for its owner, who must not choose where this process connects to.
+		if u.Host != host {
+			return fail(resolve.Errorf(resolve.ReasonForbidden, "the artifact is at %s; only %s is allowed (--flux-source-controller)", u.Host, host))
+		}
+		answer, failure := guard.Get(ctx, netguard.Fetch{URL: u.String(), MaxBytes: maxArchive, Plain: true})
+		if failure != nil && failure.Reason != resolve.ReasonTooLarge {
+			return nil, failure // Flux may just have replaced the artifact by a newer one
+		}
+		if failure != nil {
+			return fail(failure)
+		}
+		sum := sha256.Sum256(answer.Body)
+		if got := "sha256:" + hex.EncodeToString(sum[:]); got != digest {
+			return nil, fmt.Errorf("the artifact has the digest %s, want %s", got, digest)
+		}
+		data, err := resolvers.Folder(answer.Body, folder, maxArchive)
+		if refused, ok := errors.AsType[*resolve.Error](err); ok {
+			return fail(refused)
+		}
+		return data, err
+	}, nil
+}
+
+// featureWebhookFlags are those of the roles features and feature-webhook.
+type featureWebhookFlags struct {
+	listen string
+	url    string
+	hosts  []string
+	// usage is how often the role features counts; 0: never.
+	usage time.Duration
+}
+
+// addTo adds the flags of both roles about features, all with the prefix feature-.
+func (f *featureWebhookFlags) addTo(flags *pflag.FlagSet) {
+	flags.StringVar(&f.listen, "feature-webhook-listen", ":9444", "address of the admission webhook, in the role feature-webhook")
+	flags.StringVar(&f.url, "feature-webhook-url", "", "address of the webhook for the API server, as https://HOST:PORT; default: the Service "+features.Service)
+	flags.DurationVar(&f.usage, "feature-usage-interval", features.DefaultUsageInterval, "for the role features, how often to count the stored objects that use features; 0: never")
+	flags.StringSliceVar(&f.hosts, "feature-webhook-host", nil, "additional DNS name or IP address in the webhook's certificate, if the API server does not call a Service")
+}
+
+// featureRequests is how many requests of up to 8 MB are judged at once, and have room in memory.
+const featureRequests = 64
+
+// featureCluster is what both roles about features know of the cluster.
+func (s *server) featureCluster() features.Cluster {
+	return features.Cluster{Config: s.Config, Kube: s.Kube, CRDs: s.crds, Namespace: s.Namespace, Log: s.Log, Clock: s.Clock}
+}
+
+// serveFeatures runs the controller of features.
+func (s *server) serveFeatures(ctx context.Context, ready func()) error {
+	c := &features.Controller{Cluster: s.featureCluster(), Members: s.Members, Metrics: s.featureMetrics(), Recorder: s.Recorder, UsageInterval: s.flags.features.usage}
+	c.UsageInterval = cmp.Or(c.UsageInterval, -1) // as the flag has it
+	return c.Run(ctx, ready)
+}
+
+// serveFeatureWebhook serves the admission webhook for what policies cannot say. It is ready when it knows all
+// definitions and settings, and the API server knows its certificate.
+func (s *server) serveFeatureWebhook(ctx context.Context, ready func()) error {
+	f := s.flags.features
+	h := &features.Webhook{Cluster: s.featureCluster(), Metrics: s.featureMetrics(), Requests: admission.NewIntake(featureRequests)}
+	ctx, cancel := context.WithCancel(ctx)
+	var wg sync.WaitGroup
+	defer wg.Wait()
+	defer cancel()
+	// known is closed when all that is in force is known.
+	known := make(chan struct{})
+	wg.Go(func() { h.Run(ctx, sync.OnceFunc(func() { close(known) })) })
+	cert := &servingcert.Certificate{
+		Kube: s.Kube, Namespace: s.Namespace, Secret: features.TLSSecret,
+		Hosts: append([]string{fmt.Sprintf("%s.%s.svc", features.Service, s.Namespace)}, f.hosts...),
+		Every: certificateLook, Clock: s.Clock, Log: s.Log,
+		Tell: func(ctx context.Context, bundle []byte) error {
+			process.AwaitSignal(ctx, known) // nobody is to call before there is an answer
+			return features.TellAddress(ctx, s.featureCluster(), f.url, bundle)
+		},
+	}
+	certain := make(chan struct{})
+	wg.Go(func() { cert.Run(ctx, sync.OnceFunc(func() { close(certain) })) })
+	mux := http.NewServeMux()
+	mux.Handle(features.HookPattern, h)
+	return process.ListenUntilDone(ctx, f.listen, mux, &tls.Config{GetCertificate: s.WatchCertificate(features.WebhookRole, cert.Get), MinVersion: tls.VersionTLS12}, s.ClientErrors(), func() {
+		wg.Go(func() {
+			process.AwaitSignal(ctx, known)
+			process.AwaitSignal(ctx, certain)
+			if ctx.Err() == nil {
+				ready()
+			}
+		})
+	})
 }

@@ -1,5 +1,9 @@
 package cli
 
+// How does sluice ui start? It listens on a loopback address, prints the address with its token, and serves until
+// it is interrupted. Mistakes that would make every page fail, such as a context that does not exist, are errors
+// before it listens.
+
 import (
 	"fmt"
 	"net"
@@ -11,6 +15,7 @@ import (
 	"sluice.dev/internal/ui"
 )
 
+// newUI returns the command ui.
 func newUI(e *command.Env) *cobra.Command {
 	o := ui.Options{Env: e, Flags: &command.ClusterFlags{}}
 	var port uint16

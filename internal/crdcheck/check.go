@@ -1,5 +1,9 @@
 package crdcheck
 
+// What becomes of a comparison of many CRDs, and of the objects in a cluster? Compare runs the comparisons of
+// package compat on all processors. Tell adds to the result of a CRD what a scan of its stored objects found: each
+// count becomes a finding with a number, examples, and the level of its rule.
+
 import (
 	"cmp"
 	"context"
@@ -9,9 +13,9 @@ import (
 	"runtime/debug"
 	"slices"
 	"strings"
-	"sync"
 	"sync/atomic"
 
+	"golang.org/x/sync/errgroup"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
@@ -24,7 +28,8 @@ import (
 // Options are those of a comparison.
 type Options = compat.Options
 
-// Ask returns what asks the API server of a cluster, for the Server of [Options].
+// Ask returns what asks the API server of a cluster, for the Server of [Options]. A refusal by another webhook is
+// a [compat.AdmissionError], because it says nothing about the CRD itself.
 func Ask(c *cluster.Cluster) func(ctx context.Context, live, next *apiextensionsv1.CustomResourceDefinition) (field.ErrorList, error) {
 	return func(ctx context.Context, live, next *apiextensionsv1.CustomResourceDefinition) (field.ErrorList, error) {
 		errs, err := c.DryRun(ctx, live, next)
@@ -35,7 +40,8 @@ func Ask(c *cluster.Cluster) func(ctx context.Context, live, next *apiextensions
 	}
 }
 
-// Pair is a CRD as it is and as it is to be; either may be nil.
+// Pair is a CRD as it is and as it is to be; either may be nil. Without Old it is a new CRD, without New one that
+// is removed; both are judged, too.
 type Pair struct {
 	Old, New *apiextensionsv1.CustomResourceDefinition
 }
@@ -46,26 +52,24 @@ type Pair struct {
 func Compare(ctx context.Context, pairs []Pair, o Options, done func(int64)) ([]report.CRD, error) {
 	out := make([]report.CRD, len(pairs))
 	errs := make([]error, len(pairs))
-	var next, finished atomic.Int64
-	var wg sync.WaitGroup
-	for range min(runtime.GOMAXPROCS(0), len(pairs)) {
-		wg.Go(func() {
-			for {
-				i := int(next.Add(1)) - 1
-				if i >= len(pairs) || ctx.Err() != nil {
-					return
+	var finished atomic.Int64
+	var group errgroup.Group
+	group.SetLimit(runtime.GOMAXPROCS(0))
+	finishedAll := make(chan struct{})
+	go func() {
+		defer close(finishedAll)
+		for i := range pairs {
+			group.Go(func() error {
+				if ctx.Err() == nil {
+					out[i], errs[i] = comparePair(ctx, pairs[i], o)
 				}
-				out[i], errs[i] = comparePair(ctx, pairs[i], o)
 				if done != nil && ctx.Err() == nil {
 					done(finished.Add(1))
 				}
-			}
-		})
-	}
-	finishedAll := make(chan struct{})
-	go func() {
-		wg.Wait()
-		close(finishedAll)
+				return nil
+			})
+		}
+		_ = group.Wait() // errs has the errors, in order
 	}()
 	select {
 	case <-ctx.Done():
@@ -78,6 +82,7 @@ func Compare(ctx context.Context, pairs []Pair, o Options, done func(int64)) ([]
 }
 
 // comparePair turns a panic into an error. Compare runs it in goroutines of its own, where no caller can recover.
+// The error has the stack, for a report about the mistake.
 func comparePair(ctx context.Context, p Pair, o Options) (out report.CRD, err error) {
 	defer func() {
 		if r := recover(); r != nil {
@@ -90,7 +95,9 @@ func comparePair(ctx context.Context, p Pair, o Options) (out report.CRD, err er
 // maxExamples is how many objects are named in a finding.
 const maxExamples = 10
 
-// Tell adds what a scan found to the result of the CRD, and its counts to the findings that it bears out.
+// Tell adds what a scan found to the result of the CRD, and its counts to the findings that it bears out. A scan
+// that could not judge at all makes an undecided finding, which fails. Findings of the schemas about managedFields
+// give way to what the objects show.
 func Tell(out *report.CRD, s cluster.Scan) {
 	if s.Note != "" {
 		out.Findings = append(out.Findings, report.Finding{
@@ -161,7 +168,8 @@ func Tell(out *report.CRD, s cluster.Scan) {
 	})
 }
 
-// tellUnjudged adds a finding about objects that could not be judged.
+// tellUnjudged adds a finding about objects that could not be judged. It names ten of them, and the reason of the
+// first.
 func tellUnjudged(out *report.CRD, s *cluster.Scan) {
 	f := report.Finding{
 		Rule: ruleObjectsUnread, Outcome: report.Undecided, Severity: report.Fail, CRD: out.Name, Version: s.Target,

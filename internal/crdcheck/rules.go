@@ -12,12 +12,12 @@ import (
 	"sluice.dev/report"
 )
 
-// Rules are the rules about CRDs, those about what a cluster has stored, and those about conversions.
+// Rules are the rules about CRDs, those about what a cluster has stored, and those about conversions, in this order.
 func Rules() []compat.Rule {
 	return slices.Concat(compat.Rules(), objectRules(), conversion.Rules())
 }
 
-// Lookup finds a rule by its ID.
+// Lookup finds a rule by its ID. It is false for an ID that no rule has.
 func Lookup(id string) (compat.Rule, bool) {
 	rules := Rules()
 	i := slices.IndexFunc(rules, func(r compat.Rule) bool { return r.ID == id })

@@ -59,7 +59,9 @@ func isPackedChart(name string) bool {
 	return path.Ext(name) == ".tgz" && path.Base(path.Dir(name)) == "charts" && !isHiddenName(path.Base(name))
 }
 
-// readPacked decodes the definitions of a packed chart, in its folder crds and among its templates, as if it were unpacked below its own name.
+// readPacked decodes the definitions of a packed chart, in its folder crds and among its templates, as if it were
+// unpacked below its own name. It is bounded in files, bytes and levels: an archive can hold more than it looks
+// like.
 func (r *reader) readPacked(ctx context.Context, name string, data []byte) error {
 	key, sum, files, size := r.key, r.sum, 0, int64(0)
 	defer func() { r.key, r.sum = key, sum }() // those of the packed chart
@@ -126,7 +128,9 @@ type surroundings struct {
 	copyFolder func(ctx context.Context, dir string, add func(name string, data []byte) error) error
 }
 
-// renderCharts decodes the templates that were deferred: as helm renders them, or else without their lines of template.
+// renderCharts decodes the templates that were deferred: as helm renders them, or else without their lines of
+// template. Each chart is rendered once, for all its templates. When the time for all charts is over, the rest
+// counts as not rendered.
 func (r *reader) renderCharts(ctx context.Context, around surroundings) error {
 	type rendering struct {
 		files map[string]string
@@ -212,8 +216,9 @@ func (s surroundings) chartOf(ctx context.Context, name string) string {
 	return dir
 }
 
-// addTemplate adds the definitions of a template: those of the rendered text, or, if why says that there is none, those of the template
-// without the lines that are only template.
+// addTemplate adds the definitions of a template: those of the rendered text, or, if why says that there is none,
+// those of the template without the lines that are only template. A template that is YAML as it is needs no helm.
+// With [Options.KeepAll], one that cannot be read at all is among the unread files; without, it is only listed.
 func (r *reader) addTemplate(ctx context.Context, t chartTemplate, rendered string, why error) error {
 	r.key, r.sum = t.key, t.sum
 	if why == nil {
@@ -244,7 +249,7 @@ func (r *reader) addTemplate(ctx context.Context, t chartTemplate, rendered stri
 	case err == nil:
 		r.set.Unrendered = append(r.set.Unrendered, left)
 		return nil
-	case r.keepAll:
+	case r.opts.KeepAll:
 		return r.keepUnread(fileError(t.name, err, "is a template of a CustomResourceDefinition, and it is not rendered: %v", why), t.data)
 	}
 	r.set.Unrendered = append(r.set.Unrendered, left)
@@ -282,7 +287,9 @@ func (r *reader) addRendered(ctx context.Context, name, text string) error {
 // templateLines matches lines that are only template: a comment, an action, or several actions on one line.
 var templateLines = regexp.MustCompile(`(?m)^[ \t]*\{\{(?:(?:- )?/\*(?s:.*?)\*/(?: -)?|[^{}]*|[^\n]*)\}\}[ \t]*\r?\n`)
 
-// withoutTemplateLines empties the lines of a text that are only template. With {{ else }} both branches would stay, so that is not done.
+// withoutTemplateLines empties the lines of a text that are only template. With {{ else }} both branches would
+// stay, so that is not done. The number of lines stays, so that positions are right. It reports whether there was
+// anything to empty.
 func withoutTemplateLines(text string) (string, bool) {
 	if regexp.MustCompile(`\{\{-?\s*(else|range|define)\b`).MatchString(text) {
 		return "", false
@@ -297,7 +304,8 @@ type helmProgram struct {
 	most int64
 }
 
-// renderChart returns what helm renders of the templates of a chart, by the names of their files.
+// renderChart returns what helm renders of the templates of a chart, by the names of their files. The error is one
+// line, for a note. It is not the context's: too long a rendering is a reason to do without it.
 func (h helmProgram) renderChart(ctx context.Context, dir string, around surroundings) (map[string]string, error) {
 	program, err := exec.LookPath("helm")
 	if err != nil {
@@ -328,7 +336,8 @@ func (h helmProgram) renderChart(ctx context.Context, dir string, around surroun
 	return renderedFiles(dir, string(out)), nil
 }
 
-// copyChart copies a chart to the folder chart of temp. The schemas of values stay behind: they may refer to the network.
+// copyChart copies a chart to the folder chart of temp. The schemas of values stay behind: they may refer to the
+// network. Dependencies that are not in the chart are taken out of its files.
 func (h helmProgram) copyChart(ctx context.Context, dir, temp string, around surroundings) error {
 	for _, name := range []string{"chart", "home", "tmp"} {
 		if err := os.Mkdir(filepath.Join(temp, name), 0o700); err != nil {
@@ -393,6 +402,9 @@ func dropDependencies(root *os.Root, file string) error {
 	return root.WriteFile(file, data, 0o600)
 }
 
+// runHelm runs helm template in a folder that has the chart, and returns what it prints. The environment has
+// nothing of the user but PATH: no repositories, plugins or clusters, and proxies that lead nowhere instead of the
+// network.
 func (h helmProgram) runHelm(ctx context.Context, program, temp string) ([]byte, error) {
 	cmd := exec.CommandContext(ctx, program, "template", "release", "./chart")
 	home := filepath.Join(temp, "home")
@@ -427,11 +439,7 @@ func renderedFiles(dir, out string) map[string]string {
 
 // copyFolderBeside is [surroundings.copyFolder] of the file system.
 func (r *reader) copyFolderBeside(ctx context.Context, dir string, add func(string, []byte) error) error {
-	full := filepath.FromSlash(dir)
-	if !filepath.IsAbs(full) {
-		full = filepath.Join(r.opts.Dir, full)
-	}
-	root, err := os.OpenRoot(cmp.Or(full, "."))
+	root, err := os.OpenRoot(cmp.Or(r.pathInDir(dir), "."))
 	if err != nil {
 		return err
 	}
@@ -469,7 +477,7 @@ func (w *gitWalker) copyFolderOf(ctx context.Context, dir string, add func(strin
 	if err != nil {
 		return err
 	}
-	in := &gitWalker{r: &reader{opts: Options{MaxFileBytes: maxChartBytes, MaxTotalBytes: maxChartBytes}}, g: w.g}
+	in := &gitWalker{r: &reader{loader: newLoader(dir, Options{MaxFileBytes: maxChartBytes, MaxTotalBytes: maxChartBytes})}, g: w.g}
 	for _, e := range entries {
 		if e.mode == "100644" || e.mode == "100755" {
 			e.name = strings.TrimPrefix(strings.TrimPrefix(e.path, dir), "/")

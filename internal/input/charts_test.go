@@ -99,7 +99,7 @@ func TestAChartIsRenderedOrToldWhyNot(t *testing.T) {
 
 func TestHelmHasItsTime(t *testing.T) {
 	dir := filepath.Join(writeChart(t, "sleep 3", widgetTemplate), "x")
-	r := &reader{}
+	r := &reader{loader: newLoader("", Options{})}
 	begin := time.Now()
 	_, err := helmProgram{time: 50 * time.Millisecond, most: 1 << 10}.renderChart(t.Context(), dir, surroundings{copyFolder: r.copyFolderBeside})
 	if err == nil || !strings.Contains(err.Error(), "did not end within 50ms") {

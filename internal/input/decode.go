@@ -1,5 +1,9 @@
 package input
 
+// What does a text hold? It is split into documents, each document becomes a value, and each value a definition,
+// an object, or something to skip. A List is taken apart into its items. So one file may give many definitions,
+// each with the line on which it stands.
+
 import (
 	"cmp"
 	"context"
@@ -21,24 +25,22 @@ import (
 // Decode decodes the documents in data, which came from file, into a set that has the file's name as its own. Its errors
 // are of type [*Error], or the context's. The set is returned with [ErrNoCRD] as well.
 func Decode(ctx context.Context, file string, data []byte) (*Set, error) {
-	return decodeFile(ctx, newLoader(file), file, data)
+	return decodeFile(ctx, file, data, Options{})
 }
 
 // DecodeObjects is [Decode] for objects of all kinds, which it leaves in Set.Objects beside the definitions.
 func DecodeObjects(ctx context.Context, file string, data []byte) (*Set, error) {
-	l := newLoader(file)
-	l.objects = true
-	return decodeFile(ctx, l, file, data)
+	return decodeFile(ctx, file, data, Options{Objects: true})
 }
 
 // DecodeMappings is [DecodeObjects] for mappings without a kind, too.
 func DecodeMappings(ctx context.Context, file string, data []byte) (*Set, error) {
-	l := newLoader(file)
-	l.objects, l.mappings = true, true
-	return decodeFile(ctx, l, file, data)
+	return decodeFile(ctx, file, data, Options{Mappings: true})
 }
 
-func decodeFile(ctx context.Context, l *loader, file string, data []byte) (*Set, error) {
+// decodeFile decodes one text with the options that matter without files: which objects are wanted.
+func decodeFile(ctx context.Context, file string, data []byte, o Options) (*Set, error) {
+	l := newLoader(file, o)
 	if err := l.addFile(ctx, file, data); err != nil {
 		return nil, err
 	}
@@ -50,20 +52,20 @@ type loader struct {
 	set *Set
 	// byName has the index of each definition in set.Documents.
 	byName map[string]int
-	// objects tells that all objects are wanted, mappings those without a kind, too. passPatches tells that patches are skipped in the file that
-	// is read.
-	objects, mappings, passPatches, passTemplates, keepAll bool
+	opts   Options
+	// passPatches tells that patches are skipped in the file that is read.
+	passPatches bool
 	// key and sum are those of the file that is read, see [Unread], and blob is its name in git.
 	key, sum, blob string
 }
 
-func newLoader(name string) *loader {
-	return &loader{set: &Set{Name: name, Skipped: map[string]int{}}, byName: map[string]int{}}
+func newLoader(name string, o Options) *loader {
+	return &loader{set: &Set{Name: name, Skipped: map[string]int{}}, byName: map[string]int{}, opts: o.withDefaults()}
 }
 
 // finishSet returns the set, and an error if it is empty.
 func (l *loader) finishSet() (*Set, error) {
-	if len(l.set.Documents) > 0 || l.objects {
+	if len(l.set.Documents) > 0 || l.opts.Objects {
 		return l.set, nil
 	}
 	if l.set.Files == 0 {
@@ -75,7 +77,8 @@ func (l *loader) finishSet() (*Set, error) {
 	return l.set, fileError(l.set.Name, ErrNoCRD, "no CustomResourceDefinition in it, only %s", Counts(l.set.Skipped))
 }
 
-// Counts writes counts by kind in one line, sorted by kind: 1 Deployment, 2 Service.
+// Counts writes counts by kind in one line, sorted by kind: 1 Deployment, 2 Service. At most eight kinds are
+// named.
 func Counts(m map[string]int) string {
 	var parts []string
 	for k, n := range m {
@@ -93,7 +96,7 @@ func Counts(m map[string]int) string {
 	return strings.Join(parts, ", ")
 }
 
-// addFile decodes one file.
+// addFile decodes one file. The first error ends it, with what was read before still in the set.
 func (l *loader) addFile(ctx context.Context, file string, data []byte) error {
 	l.set.Files++
 	text, err := checkText(data)
@@ -159,36 +162,35 @@ func parseChunk(ctx context.Context, file string, c chunk, start int) ([]*docume
 	return []*document{{file: file, text: c.text, line: c.line}}, []value{v}, nil
 }
 
-// errorAt puts a place to an error of a parser.
+// errorAt puts the file to an error of a parser.
 func errorAt(file string, err error) error {
-	var syntax *syntaxError
-	if !errors.As(err, &syntax) {
-		return fileError(file, err, "%v", err)
+	if e, ok := errors.AsType[*Error](err); ok {
+		e.Position.File = file
+		return e
 	}
-	return &Error{Position: report.Position{File: file, Line: syntax.line}, Msg: syntax.msg, Err: err}
+	return fileError(file, err, "%v", err)
 }
 
 // asTemplateError says so where what could not be parsed is a template.
 func asTemplateError(c chunk, err error) error {
-	var syntax *syntaxError
-	if !errors.As(err, &syntax) {
+	e, ok := errors.AsType[*Error](err)
+	if !ok {
 		return err
 	}
 	if i := strings.Index(c.text, "{{"); i >= 0 {
-		return &syntaxError{
-			line: c.line + lineAt(c.text, i) - 1,
-			msg:  "is a template ({{), not YAML; render it first, for example with helm template, and check what comes out",
-			err:  errTemplate,
-		}
+		e = lineError(c.line+lineAt(c.text, i)-1, "is a template ({{), not YAML; render it first, for example with helm template, and check what comes out")
+		e.Err = errTemplate
+		return e
 	}
-	return &syntaxError{line: syntax.line, msg: "broken YAML: " + syntax.msg}
+	e.Msg = "broken YAML: " + e.Msg
+	return e
 }
 
 // place is one object on its way into a set: its value, and where in its document it stands.
 type place struct {
 	doc   *document
 	path  []string
-	twice *syntaxError
+	twice *Error
 	value any
 }
 
@@ -205,7 +207,7 @@ func (l *loader) readObject(p *place, kind string, depth int) error {
 	}
 	object, ok := p.value.(map[string]any)
 	if !ok {
-		if l.objects {
+		if l.opts.Objects {
 			return &Error{Position: p.positionAt(), Msg: "is " + kindOf(p.value) + l.wantedText()}
 		}
 		l.set.Skipped[NoObject]++
@@ -216,7 +218,7 @@ func (l *loader) readObject(p *place, kind string, depth int) error {
 	}
 	items, isList := object["items"].([]any)
 	switch {
-	case kind == "" && l.objects && !l.mappings:
+	case kind == "" && l.opts.Objects && !l.opts.Mappings:
 		return &Error{Position: p.positionAt(), Msg: "an object without a kind"}
 	case kind == crdKind && l.passPatches && isPatch(object):
 		l.set.Skipped[CRDPatch]++
@@ -231,7 +233,7 @@ func (l *loader) readObject(p *place, kind string, depth int) error {
 	case strings.HasSuffix(kind, "List") && isList:
 		version, _ := object["apiVersion"].(string)
 		return l.readList(p, items, version, strings.TrimSuffix(kind, "List"), depth)
-	case l.objects:
+	case l.opts.Objects:
 		return l.keepObject(p)
 	default:
 		l.set.Skipped[cmp.Or(kind, NoKind)]++
@@ -241,7 +243,7 @@ func (l *loader) readObject(p *place, kind string, depth int) error {
 
 // wantedText says what a document has to be.
 func (l *loader) wantedText() string {
-	if l.mappings {
+	if l.opts.Mappings {
 		return "; a mapping of keys to values is wanted, or a Kubernetes object"
 	}
 	return "; a Kubernetes object is wanted"
@@ -256,7 +258,7 @@ func isPatch(object map[string]any) bool {
 
 // keepObject adds an object to those of all kinds, if they are wanted.
 func (l *loader) keepObject(p *place) error {
-	if !l.objects {
+	if !l.opts.Objects {
 		return nil
 	}
 	data, err := json.Marshal(p.value)
@@ -265,19 +267,21 @@ func (l *loader) keepObject(p *place) error {
 	}
 	o := Object{File: p.doc.file, Line: p.positionAt().Line, JSON: data, Positions: &Positions{p.doc, p.path}}
 	if p.twice != nil {
-		o.Twice = &Error{Position: report.Position{File: p.doc.file, Line: p.twice.line}, Msg: p.twice.msg, Err: p.twice}
+		o.Twice = lineError(p.twice.Position.Line, p.twice.Msg)
+		o.Twice.Position.File = p.doc.file
 	}
 	l.set.Objects = append(l.set.Objects, o)
 	return nil
 }
 
-// readList reads the items of a list. An item that names neither its kind nor its version has those that the list says, as for kubectl.
+// readList reads the items of a list. An item that names neither its kind nor its version has those that the list
+// says, as for kubectl. The depth bounds lists in lists.
 func (l *loader) readList(p *place, items []any, version, kind string, depth int) error {
 	if depth == maxListDepth {
 		return &Error{Position: p.positionAt("items"), Msg: fmt.Sprintf("lists nested deeper than %d levels", maxListDepth)}
 	}
 	for i, v := range items {
-		if object, ok := v.(map[string]any); ok && l.objects && kind != "" && version != "" && object["kind"] == nil && object["apiVersion"] == nil {
+		if object, ok := v.(map[string]any); ok && l.opts.Objects && kind != "" && version != "" && object["kind"] == nil && object["apiVersion"] == nil {
 			object = maps.Clone(object)
 			object["kind"], object["apiVersion"] = kind, version
 			v = object
@@ -290,7 +294,9 @@ func (l *loader) readList(p *place, items []any, version, kind string, depth int
 	return nil
 }
 
-// addDefinition decodes a CustomResourceDefinition and adds it to the set.
+// addDefinition decodes a CustomResourceDefinition and adds it to the set. The same definition twice counts once.
+// With other content, it is an error with both places, unless [Options.KeepAll] keeps those of different files.
+// Unknown fields and keys that stand twice are warnings.
 func (l *loader) addDefinition(p *place, object map[string]any) error {
 	crd, unknown, err := decodeCRD(object)
 	if err != nil {
@@ -299,10 +305,10 @@ func (l *loader) addDefinition(p *place, object map[string]any) error {
 		}
 		return err
 	}
-	templated := l.passTemplates && dropTemplates(crd)
-	renamed := l.passTemplates && fillTemplates(crd)
+	templated := l.opts.PassTemplates && dropTemplates(crd)
+	renamed := l.opts.PassTemplates && fillTemplates(crd)
 	doc := Document{File: p.doc.file, Line: p.positionAt().Line, CRD: crd, Templated: templated, Renamed: renamed, Positions: &Positions{p.doc, p.path}, Key: l.key, Sum: l.sum}
-	if i, ok := l.byName[crd.Name]; ok && (!l.keepAll || l.set.Documents[i].File == doc.File) {
+	if i, ok := l.byName[crd.Name]; ok && (!l.opts.KeepAll || l.set.Documents[i].File == doc.File) {
 		earlier := l.set.Documents[i]
 		if reflect.DeepEqual(earlier.CRD, crd) {
 			return nil
@@ -318,12 +324,12 @@ func (l *loader) addDefinition(p *place, object map[string]any) error {
 	first := len(l.set.Warnings)
 	if p.twice != nil {
 		l.set.Warnings = append(l.set.Warnings, Warning{
-			Position: report.Position{File: p.doc.file, Line: p.twice.line}, CRD: crd.Name, Message: p.twice.msg + "; the last one counts",
+			Position: report.Position{File: p.doc.file, Line: p.twice.Position.Line}, CRD: crd.Name, Message: p.twice.Msg + "; the last one counts",
 		})
 	}
-	for _, path := range unknown {
+	for _, u := range unknown {
 		l.set.Warnings = append(l.set.Warnings, Warning{
-			Position: p.positionAt(path...), CRD: crd.Name, Message: fmt.Sprintf("unknown field %s is ignored", pathText(path)),
+			Position: p.positionAt(u.path...), CRD: crd.Name, Message: fmt.Sprintf("unknown field %s is ignored", pathText(u.path)),
 		})
 	}
 	slices.SortStableFunc(l.set.Warnings[first:], func(a, b Warning) int {

@@ -1,5 +1,10 @@
 package input
 
+// Which files does a git revision have at a path? git lists its tree, and this file picks the files that a
+// directory on disk would give: the same names, the same links followed within the revision, the same ones
+// excluded. So a revision and a work tree can be compared. The files are read over one git process. GitRange says
+// which two revisions an argument such as main...HEAD means.
+
 import (
 	"bufio"
 	"bytes"
@@ -19,30 +24,26 @@ import (
 	"sluice.dev/internal/limit"
 )
 
-// readRevision reads the files of a revision.
-func (r *reader) readRevision(ctx context.Context, src Source) error {
-	err := r.gitFiles(ctx, src)
-	var e *Error
-	switch {
-	case err == nil || errors.As(err, &e):
+// asSourceError gives an error the form of this package, with the name of the source. If ctx is done, its error takes precedence over what
+// git says then.
+func asSourceError(ctx context.Context, name string, err error) error {
+	if e := (*Error)(nil); err == nil || errors.As(err, &e) {
 		return err
-	case ctx.Err() != nil:
+	}
+	if ctx.Err() != nil {
 		return ctx.Err()
 	}
-	return fileError(src.String(), err, "%v", err)
+	return fileError(name, err, "%v", err)
 }
 
-func (r *reader) gitFiles(ctx context.Context, src Source) error {
-	g, err := openGit(ctx, r.opts.Dir)
+// readRevision reads the files of a revision.
+func (r *reader) readRevision(ctx context.Context, src Source) error {
+	w, err := r.openTree(ctx, src.Rev)
 	if err != nil {
 		return err
 	}
-	tree, err := g.treeOf(ctx, src.Rev)
-	if err != nil {
-		return err
-	}
-	if r.objects {
-		if r.set.Commit, err = g.commitOf(ctx, src.Rev); err != nil {
+	if r.opts.Objects {
+		if r.set.Commit, err = w.g.commitOf(ctx, src.Rev); err != nil {
 			return err
 		}
 	}
@@ -50,50 +51,29 @@ func (r *reader) gitFiles(ctx context.Context, src Source) error {
 	if len(paths) == 0 {
 		paths = []string{""}
 	}
-	r.exclude.prefix = g.prefix
-	w := &gitWalker{r: r, g: g, tree: tree}
-	var missing error
-	found := false
-	for i, p := range paths {
-		full, err := g.resolvePath(p)
-		if err != nil {
-			return err
-		}
-		r.roots = append(r.roots, cmp.Or(full, "."))
-		n := len(w.files)
-		here, err := w.collectFrom(ctx, full)
-		if err != nil {
-			return err
-		}
-		if !here {
-			if missing, err = w.reasonMissing(ctx, p, full, src.Rev); err != nil {
-				return err
-			}
-			if !src.Some {
-				return missing
-			}
-			r.set.Missing = append(r.set.Missing, p)
-		}
-		found = found || here
-		slices.SortFunc(w.files[n:], func(a, b gitEntry) int { return strings.Compare(a.name, b.name) })
-		for j := range w.files[n:] {
-			f := &w.files[n+j]
-			f.key = keyOf(i, strings.TrimPrefix(strings.TrimPrefix(f.name, full), "/"))
-		}
-	}
-	if !found {
-		return missing
+	if err := r.forEachPath(paths, src.Some, func(i int, p string) (missing, err error) { return w.collectPath(ctx, i, p, src.Rev) }); err != nil {
+		return err
 	}
 	if err := w.readFiles(ctx); err != nil || !r.opts.PassTemplates {
 		return err
 	}
 	return r.finishSource(ctx, surroundings{copyFolder: w.copyFolderOf, read: func(ctx context.Context, name string) ([]byte, error) {
-		data, err := g.runGit(ctx, "cat-file", "blob", tree+":"+name)
+		data, err := w.g.runGit(ctx, "cat-file", "blob", w.tree+":"+name)
 		if err != nil && ctx.Err() == nil {
 			return nil, fs.ErrNotExist // git's words have the tree's name, which differs on both sides
 		}
 		return data, err
 	}})
+}
+
+// openTree returns a walker of the tree of a revision.
+func (r *reader) openTree(ctx context.Context, rev string) (*gitWalker, error) {
+	g, tree, err := openRevision(ctx, r.opts.Dir, rev)
+	if err != nil {
+		return nil, err
+	}
+	r.exclude.prefix = g.prefix
+	return &gitWalker{r: r, g: g, tree: tree}, nil
 }
 
 // gitWalker collects the files below paths of a tree.
@@ -102,6 +82,28 @@ type gitWalker struct {
 	g     *gitRepo
 	tree  string
 	files []gitEntry
+}
+
+// collectPath collects the files at the path p of the user, at index i of a source, in the order of their names. missing says that p is not in
+// the revision rev.
+func (w *gitWalker) collectPath(ctx context.Context, i int, p, rev string) (missing, err error) {
+	full, err := w.g.resolvePath(p)
+	if err != nil {
+		return nil, err
+	}
+	w.r.roots = append(w.r.roots, cmp.Or(full, "."))
+	n := len(w.files)
+	if here, err := w.collectFrom(ctx, full); err != nil {
+		return nil, err
+	} else if !here {
+		return w.reasonMissing(ctx, p, full, rev)
+	}
+	added := w.files[n:]
+	slices.SortFunc(added, func(a, b gitEntry) int { return strings.Compare(a.name, b.name) })
+	for j := range added {
+		added[j].key = keyOf(i, strings.TrimPrefix(strings.TrimPrefix(added[j].name, full), "/"))
+	}
+	return nil, nil
 }
 
 // collectFrom collects the file at p, or those below it. It returns false where p is not in the tree.
@@ -176,12 +178,13 @@ func (r *reader) skipGit(name string, steps []string, mode string) bool {
 	return mode != gitLink && mode != gitTree && mode != gitModule && !r.isWanted(name)
 }
 
-// followLink takes what the symbolic link e leads to. It is an error if that is nothing in the revision, or a loop. With
-// [Options.KeepAll], such a link in a directory is left out instead, and a remark says so if its name is that of a file that is read.
+// followLink takes what the symbolic link e leads to. It is an error if that is nothing in the revision, or a
+// loop. With [Options.KeepAll], such a link in a directory is left out instead, and a remark says so if its name
+// is that of a file that is read. Links to links are followed, up to maxLinks.
 func (w *gitWalker) followLink(ctx context.Context, e gitEntry, above []string, below bool) error {
 	wanted := !below || isWantedName(path.Base(e.name))
 	full, entries, err := w.linkTarget(ctx, e, len(above))
-	if problem, ok := errors.AsType[*Error](err); ok && below && (w.r.keepAll || !wanted) {
+	if problem, ok := errors.AsType[*Error](err); ok && below && (w.r.opts.KeepAll || !wanted) {
 		if wanted {
 			w.r.addRemark(problem.Position.File, linkLeftOut, true)
 		}
@@ -194,7 +197,7 @@ func (w *gitWalker) followLink(ctx context.Context, e gitEntry, above []string, 
 	isDir := entries[0].path != full || entries[0].mode == gitTree
 	switch {
 	case isDir && slices.ContainsFunc(above, func(p string) bool { return full == "" || strings.HasPrefix(p, full+"/") }):
-		if w.r.keepAll && below {
+		if w.r.opts.KeepAll && below {
 			return nil // all of it is read already
 		}
 		return fileError(e.name, fs.ErrInvalid, "is a symbolic link to a directory that contains it, a loop")
@@ -245,17 +248,15 @@ func (g *gitRepo) fetchedFromLFS(ctx context.Context, data []byte, most int64) [
 	if !ok {
 		return data
 	}
-	out, err := g.runGit(ctx, "rev-parse", "--git-common-dir")
+	common, err := g.lineOf(ctx, "rev-parse", "--git-common-dir")
 	if err != nil {
 		return data
 	}
-	folder := filepath.Join(strings.TrimSuffix(string(out), "\n"), "lfs")
-	if out, err := g.runGit(ctx, "config", "--get", "lfs.storage"); err == nil {
-		if storage := strings.TrimSuffix(string(out), "\n"); filepath.IsAbs(storage) {
-			folder = storage
-		} else {
-			folder = filepath.Join(folder, "..", storage)
-		}
+	folder := filepath.Join(common, "lfs")
+	if storage, err := g.lineOf(ctx, "config", "--get", "lfs.storage"); err == nil && filepath.IsAbs(storage) {
+		folder = storage
+	} else if err == nil {
+		folder = filepath.Join(common, storage)
 	}
 	if !filepath.IsAbs(folder) {
 		folder = filepath.Join(g.dir, folder)
@@ -276,69 +277,57 @@ func (g *gitRepo) fetchedFromLFS(ctx context.Context, data []byte, most int64) [
 // files' paths. Files that cannot be read as manifests are passed over. Errors are of type [*Error], or the context's.
 func FindInRevision(ctx context.Context, rev string, names []string, opts Options) (map[string][]Document, error) {
 	src := Source{Kind: Git, Rev: rev}
-	r := &reader{loader: newLoader(src.String()), opts: opts.withDefaults()}
+	r := &reader{loader: newLoader(src.String(), opts)}
 	found := map[string][]Document{}
-	err := r.findInTree(ctx, rev, names, found)
-	if e := (*Error)(nil); err == nil || errors.As(err, &e) {
-		return found, err
-	}
-	if ctx.Err() != nil {
-		return nil, ctx.Err()
-	}
-	return nil, fileError(src.String(), err, "%v", err)
+	return found, asSourceError(ctx, src.String(), r.findInTree(ctx, rev, names, found))
 }
 
-// Gone returns those of the documents of a revision whose files a source of the same repository does not have: it is another revision, or the
-// work tree.
+// Gone returns those of the documents of a revision whose files a source of the same repository does not have: it
+// is another revision, or the work tree. The order stays.
 func Gone(ctx context.Context, src Source, docs []Document, opts Options) ([]Document, error) {
 	g, err := openGit(ctx, opts.Dir)
 	if err != nil {
-		return nil, fileError(src.String(), err, "%v", err)
+		return nil, asSourceError(ctx, src.String(), err)
 	}
-	there := func(file string) bool {
-		_, err := os.Lstat(file)
-		return err == nil
-	}
+	var there func(file string) bool
 	if src.Kind == Git {
 		tree, err := g.treeOf(ctx, src.Rev)
 		if err != nil {
-			return nil, fileError(src.String(), err, "%v", err)
+			return nil, asSourceError(ctx, src.String(), err)
 		}
 		there = func(file string) bool {
 			entries, err := g.listTree(ctx, tree, file)
 			return err == nil && len(entries) > 0
 		}
 	} else {
-		top, err := g.runGit(ctx, "rev-parse", "--show-toplevel")
+		top, err := g.lineOf(ctx, "rev-parse", "--show-toplevel")
 		if err != nil {
 			return nil, ctx.Err() // a bare repository: the source is elsewhere
 		}
-		inTree := there
-		there = func(file string) bool { return inTree(filepath.Join(strings.TrimSuffix(string(top), "\n"), file)) }
+		there = func(file string) bool {
+			_, err := os.Lstat(filepath.Join(top, file))
+			return err == nil
+		}
 	}
 	return slices.DeleteFunc(slices.Clone(docs), func(d Document) bool { return there(d.File) }), ctx.Err()
 }
 
+// findInTree adds to found the definitions of the given names in a revision, wherever they are. A file is decoded
+// only if one of the names is in its text: most files of a repository have none.
 func (r *reader) findInTree(ctx context.Context, rev string, names []string, found map[string][]Document) (err error) {
 	if r.exclude, err = newExclusion(r.opts.Exclude); err != nil {
 		return err
 	}
-	g, err := openGit(ctx, r.opts.Dir)
+	r.opts.KeepAll = true // links that lead nowhere are passed over
+	w, err := r.openTree(ctx, rev)
 	if err != nil {
 		return err
 	}
-	r.exclude.prefix = g.prefix
-	tree, err := g.treeOf(ctx, rev)
-	if err != nil {
-		return err
-	}
-	r.keepAll = true // links that lead nowhere are passed over
-	w := &gitWalker{r: r, g: g, tree: tree}
 	if _, err := w.collectFrom(ctx, ""); err != nil {
 		return err
 	}
 	return w.forEachFile(ctx, func(f gitEntry, data []byte, err error) error {
-		data = g.fetchedFromLFS(ctx, data, r.opts.MaxFileBytes)
+		data = w.g.fetchedFromLFS(ctx, data, r.opts.MaxFileBytes)
 		if err != nil || r.opts.PassTests && isOfTests("", f.name) || !slices.ContainsFunc(names, func(name string) bool { return bytes.Contains(data, []byte(name)) }) {
 			return err
 		}
@@ -355,7 +344,8 @@ func (r *reader) findInTree(ctx context.Context, rev string, names []string, fou
 	})
 }
 
-// forEachFile reads the files, over one git cat-file --batch.
+// forEachFile reads the files, over one git cat-file --batch. take gets the content or the error of each file in
+// order; its own error ends the loop. Files over the limits are an error before they are read.
 func (w *gitWalker) forEachFile(ctx context.Context, take func(f gitEntry, data []byte, err error) error) error {
 	if len(w.files) == 0 {
 		return nil
@@ -390,7 +380,8 @@ func (w *gitWalker) forEachFile(ctx context.Context, take func(f gitEntry, data 
 	return nil
 }
 
-// fetchBlob asks a git cat-file --batch for one object.
+// fetchBlob asks a git cat-file --batch for one object. An object of more than most bytes is a
+// [limit.ErrTooLarge], and is not read.
 func fetchBlob(in io.Writer, out *bufio.Reader, object string, most int64) ([]byte, error) {
 	if _, err := io.WriteString(in, object+"\n"); err != nil {
 		return nil, err
@@ -421,10 +412,7 @@ func fetchBlob(in io.Writer, out *bufio.Reader, object string, most int64) ([]by
 // note of old says what a reader of the comparison should know about the revisions. Errors are of type [*Error], or the context's.
 func GitRange(ctx context.Context, arg string, paths []string, opts Options) (old, next Source, err error) {
 	fail := func(err error) (Source, Source, error) {
-		if ctx.Err() != nil {
-			return Source{}, Source{}, ctx.Err()
-		}
-		return Source{}, Source{}, fileError("--git "+arg, err, "%v", err)
+		return Source{}, Source{}, asSourceError(ctx, "--git "+arg, err)
 	}
 	if len(paths) == 0 {
 		paths = []string{"."}
@@ -452,12 +440,12 @@ func GitRange(ctx context.Context, arg string, paths []string, opts Options) (ol
 	}
 	old.name, next.name = rangeName(old, paths), rangeName(next, paths)
 	if !isRange {
-		if out, err := g.runGit(ctx, "rev-parse", "--is-inside-work-tree"); err == nil && strings.TrimSpace(string(out)) != "true" {
+		if inside, err := g.lineOf(ctx, "rev-parse", "--is-inside-work-tree"); err == nil && inside != "true" {
 			return fail(fmt.Errorf("this repository has no work tree to compare with; name two revisions, as in %s...main", base))
 		}
-		if base == "HEAD" && !g.hasCommit(ctx) {
+		if first, _ := g.commitOf(ctx, "HEAD"); base == "HEAD" && first == "" {
 			// Before the first commit, everything is new.
-			old.Rev, err = g.emptyTree(ctx)
+			old.Rev, err = g.lineOf(ctx, "hash-object", "-t", "tree", "--stdin") // the empty tree, which git knows in each repository
 			old.Note = "this repository has no commit yet, so every CRD is new"
 		}
 		return old, next, err
@@ -479,7 +467,7 @@ func GitRange(ctx context.Context, arg string, paths []string, opts Options) (ol
 	return old, next, nil
 }
 
-// splitRange takes the value of --git apart.
+// splitRange takes the value of --git apart. symmetric tells three dots.
 func splitRange(arg string) (base, head string, isRange, symmetric bool, err error) {
 	if base, head, isRange = strings.Cut(arg, ".."); isRange {
 		head, symmetric = strings.CutPrefix(head, ".")
@@ -494,7 +482,8 @@ func splitRange(arg string) (base, head string, isRange, symmetric bool, err err
 	return base, head, isRange, symmetric, checkRevision(base)
 }
 
-// rangeNote says what a reader of a comparison of base and head should know, whose histories part at the commit fork.
+// rangeNote says what a reader of a comparison of base and head should know, whose histories part at the commit
+// fork. It is empty if there is nothing to say.
 func (g *gitRepo) rangeNote(ctx context.Context, base, head, fork string, symmetric bool) string {
 	switch {
 	case g.isCommit(ctx, head, fork):
@@ -511,18 +500,6 @@ func (g *gitRepo) isCommit(ctx context.Context, rev, id string) bool {
 	return err == nil && found == id
 }
 
-// hasCommit reports whether the current branch has a commit.
-func (g *gitRepo) hasCommit(ctx context.Context) bool {
-	_, err := g.runGit(ctx, "rev-parse", "--verify", "--quiet", "HEAD")
-	return err == nil
-}
-
-// emptyTree returns the name of a tree without entries, which git knows in each repository.
-func (g *gitRepo) emptyTree(ctx context.Context) (string, error) {
-	out, err := g.runGit(ctx, "hash-object", "-t", "tree", "--stdin")
-	return strings.TrimSpace(string(out)), err
-}
-
 // mergeBase returns the commit at which the histories of two revisions part.
 func (g *gitRepo) mergeBase(ctx context.Context, base, head string) (string, error) {
 	for _, rev := range []string{base, head} {
@@ -530,13 +507,14 @@ func (g *gitRepo) mergeBase(ctx context.Context, base, head string) (string, err
 			return "", err
 		}
 	}
-	out, err := g.runGit(ctx, "merge-base", base, head)
+	fork, err := g.lineOf(ctx, "merge-base", base, head)
 	if err != nil {
 		return "", fmt.Errorf("%w: %q and %q have no common ancestor in this repository%s", ErrUnknownRevision, base, head, g.shallowAdvice(ctx))
 	}
-	return strings.TrimSpace(string(out)), nil
+	return fork, nil
 }
 
+// rangeName is the name of a side of a range in reports: git:REV:PATHS, or the paths alone for the work tree.
 func rangeName(s Source, paths []string) string {
 	if s.Kind == Path {
 		return strings.Join(paths, " ")

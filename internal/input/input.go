@@ -72,6 +72,11 @@ func (e *Error) Error() string { return e.Position.Tell(e.Msg) }
 // Unwrap returns e.Err.
 func (e *Error) Unwrap() error { return e.Err }
 
+// lineError is an error at a line of a text whose file is not known yet; 0 is no line.
+func lineError(line int, msg string) *Error {
+	return &Error{Position: report.Position{Line: line}, Msg: msg}
+}
+
 func fileError(file string, err error, format string, args ...any) *Error {
 	return &Error{Position: report.Position{File: file}, Msg: fmt.Sprintf(format, args...), Err: err}
 }

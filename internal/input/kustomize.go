@@ -49,6 +49,8 @@ type kustomization struct {
 	includes, elsewhere []string
 	// unknown are the fields that kustomize does not know.
 	unknown []string
+	// holding is set if it includes a definition that was read.
+	holding bool
 }
 
 // kustomizeReplacement copies a value into other objects; Path names a file with such.
@@ -113,8 +115,8 @@ type kustomizer struct {
 	byDir map[string]*kustomization
 	// includers are the kustomizations that include a file or folder, in the order in which they were found.
 	includers map[string][]*kustomization
-	// used are the folders of kustomizations whose patches are for a definition that was read, holding those that include one.
-	used, holding map[string]bool
+	// used are the folders of kustomizations whose patches are for a definition that was read.
+	used map[string]bool
 	// left are the kustomizations that change definitions and are not applied.
 	left []*leftOverlay
 }
@@ -127,11 +129,13 @@ type leftOverlay struct {
 	names   []string
 }
 
-// applyKustomizations patches the definitions of a source. Patches that cannot be applied become remarks.
+// applyKustomizations patches the definitions of a source. Patches that cannot be applied become remarks. Files
+// that a kustomization lists as patches are no definitions of their own. Kustomizations that patch definitions
+// that were not read are listed with the patches.
 func (r *reader) applyKustomizations(ctx context.Context, read func(context.Context, string) ([]byte, error)) error {
 	k := &kustomizer{
 		r: r, read: readingEachOnce(r.kustomizations, read),
-		byDir: map[string]*kustomization{}, includers: map[string][]*kustomization{}, used: map[string]bool{}, holding: map[string]bool{},
+		byDir: map[string]*kustomization{}, includers: map[string][]*kustomization{}, used: map[string]bool{},
 	}
 	for _, file := range slices.Sorted(maps.Keys(r.kustomizations)) {
 		k.lookIn(ctx, path.Dir(file))
@@ -149,17 +153,23 @@ func (r *reader) applyKustomizations(ctx context.Context, read func(context.Cont
 	k.tellLeft()
 	k.tellElsewhere()
 	k.tellUnapplied()
-	for _, dir := range slices.Sorted(maps.Keys(k.byDir)) {
-		found := k.byDir[dir]
-		if found == nil {
-			continue
-		}
+	for _, found := range k.allFound() {
 		r.set.Kustomizations = append(r.set.Kustomizations, found.file)
-		if !k.used[dir] && found.patchesDefinitions() && r.kustomizations[found.file] != nil && !slices.Contains(r.set.Patches, found.file) {
+		if !k.used[path.Dir(found.file)] && found.patchesDefinitions() && r.kustomizations[found.file] != nil && !slices.Contains(r.set.Patches, found.file) {
 			r.set.Patches = append(r.set.Patches, found.file)
 		}
 	}
 	return ctx.Err()
+}
+
+// allFound returns the kustomizations that were read, in the order of their folders.
+func (k *kustomizer) allFound() (out []*kustomization) {
+	for _, dir := range slices.Sorted(maps.Keys(k.byDir)) {
+		if c := k.byDir[dir]; c != nil {
+			out = append(out, c)
+		}
+	}
+	return out
 }
 
 // readingEachOnce returns a function that reads each file once. known are files that were read already.
@@ -192,10 +202,7 @@ func (c *kustomization) patchesDefinitions() bool {
 // patchFiles returns the files that a kustomization lists as patches.
 func (k *kustomizer) patchFiles() map[string]bool {
 	files := map[string]bool{}
-	for _, found := range k.byDir {
-		if found == nil {
-			continue
-		}
+	for _, found := range k.allFound() {
 		for _, p := range found.Patches {
 			if p.Path != "" {
 				files[k.placeOf(path.Join(p.dir, p.Path))] = true
@@ -220,7 +227,7 @@ func (k *kustomizer) includersOf(ctx context.Context, name string) []*kustomizat
 func (k *kustomizer) renderDocument(ctx context.Context, d *Document) error {
 	name := filepath.ToSlash(d.File)
 	for _, c := range k.allIncluding(ctx, name) {
-		k.holding[path.Dir(c.file)] = true
+		c.holding = true
 		d.Kustomizations = append(d.Kustomizations, c.file)
 	}
 	for range maxOverlays {
@@ -253,7 +260,9 @@ func (k *kustomizer) allIncluding(ctx context.Context, name string) (all []*kust
 	return all
 }
 
-// leaveOverlays keeps in mind which of several kustomizations would change the spec of a definition, by themselves or by those that include them.
+// leaveOverlays keeps in mind which of several kustomizations would change the spec of a definition, by themselves
+// or by those that include them. It tries each of them on a copy. Those that would change nothing but metadata do
+// not matter.
 func (k *kustomizer) leaveOverlays(ctx context.Context, d *Document, base string, overlays []*kustomization) error {
 	told := len(k.r.set.Remarks)
 	defer func() { k.r.set.Remarks = k.r.set.Remarks[:told] }() // what is not applied needs no remark on its parts
@@ -292,20 +301,17 @@ func (k *kustomizer) tellLeft() {
 // tellElsewhere names the resources that are not in the repository. For a kustomization without a definition that was read, only a change of
 // them matters.
 func (k *kustomizer) tellElsewhere() {
-	for _, dir := range slices.Sorted(maps.Keys(k.byDir)) {
-		if c := k.byDir[dir]; c != nil {
-			for _, name := range c.elsewhere {
-				k.r.addRemark(c.file, fmt.Sprintf("its resource %s is elsewhere, and the CRDs in it are not compared", name), !k.holding[dir])
-			}
+	for _, c := range k.allFound() {
+		for _, name := range c.elsewhere {
+			k.r.addRemark(c.file, fmt.Sprintf("its resource %s is elsewhere, and the CRDs in it are not compared", name), !c.holding)
 		}
 	}
 }
 
 // tellUnapplied names what kustomizations with definitions do to them that is not done here, and fields that kustomize does not know.
 func (k *kustomizer) tellUnapplied() {
-	for _, dir := range slices.Sorted(maps.Keys(k.byDir)) {
-		c := k.byDir[dir]
-		if c == nil || !k.holding[dir] {
+	for _, c := range k.allFound() {
+		if !c.holding {
 			continue
 		}
 		var fields []string
@@ -316,7 +322,7 @@ func (k *kustomizer) tellUnapplied() {
 			fields = append(fields, "replacements")
 		}
 		if len(fields) > 0 {
-			k.r.addRemark(c.file, fmt.Sprintf("its %s are not applied; check what they render: kubectl kustomize %s | sluice check OLD -", strings.Join(fields, " and "), dir), false)
+			k.r.addRemark(c.file, fmt.Sprintf("its %s are not applied; check what they render: kubectl kustomize %s | sluice check OLD -", strings.Join(fields, " and "), path.Dir(c.file)), false)
 		}
 		if len(c.unknown) > 0 {
 			k.r.addRemark(c.file, fmt.Sprintf("kustomize refuses it: it has no field %s", c.unknown[0]), false)
@@ -334,11 +340,7 @@ func (k *kustomizer) placeOf(name string) string {
 	if k.r.inRevision {
 		return name
 	}
-	full := filepath.FromSlash(name)
-	if !filepath.IsAbs(full) {
-		full = filepath.Join(k.r.opts.Dir, full)
-	}
-	if full, err := filepath.Abs(full); err == nil {
+	if full, err := filepath.Abs(k.r.pathInDir(name)); err == nil {
 		return filepath.ToSlash(full)
 	}
 	return name
@@ -362,8 +364,8 @@ func (k *kustomizer) lookIn(ctx context.Context, dir string) {
 	}
 }
 
-// readKustomization reads the kustomization in a folder, nil if there is none. Its patches begin with those of its components, which are nested
-// depth deep.
+// readKustomization reads the kustomization in a folder, nil if there is none. Its patches begin with those of its
+// components, which are nested depth deep. One that is no YAML gets a remark, and counts as none.
 func (k *kustomizer) readKustomization(ctx context.Context, dir string, depth int) *kustomization {
 	for _, name := range kustomizationNames {
 		file := path.Join(dir, name)
@@ -443,7 +445,9 @@ func (k *kustomizer) addComponents(ctx context.Context, to *kustomization, depth
 // addRemark adds a remark about a file.
 func (k *kustomizer) addRemark(file, text string) { k.r.addRemark(file, text, false) }
 
-// patchDocument applies the patches of a kustomization that are about a definition.
+// patchDocument applies the patches of a kustomization that are about a definition. A patch that cannot be read or
+// applied is a remark, and the others are applied. A file that was applied is no longer among the patches that
+// were passed over.
 func (k *kustomizer) patchDocument(ctx context.Context, d *Document, from *kustomization) error {
 	k.used[path.Dir(from.file)] = true
 	for _, p := range from.Patches {
@@ -521,7 +525,8 @@ func applyPatch(d *Document, p kustomizePatch, text []byte) (applied bool, err e
 	return applied, nil
 }
 
-// choosesDefinition reports whether a definition is among the objects that the target chooses.
+// choosesDefinition reports whether a definition is among the objects that the target chooses. A target without
+// any condition chooses all. The error is for an expression or a selector that is none.
 func (t *kustomizeTarget) choosesDefinition(crd *apiextensionsv1.CustomResourceDefinition) (bool, error) {
 	group, version, _ := strings.Cut(crdVersion, "/")
 	for _, c := range []struct{ pattern, value string }{
@@ -591,11 +596,7 @@ func (d *Document) patch(patch []byte, merge bool) error {
 
 // readBeside reads a small file of the file system.
 func (r *reader) readBeside(_ context.Context, name string) ([]byte, error) {
-	full := filepath.FromSlash(name)
-	if !filepath.IsAbs(full) {
-		full = filepath.Join(r.opts.Dir, full)
-	}
-	f, err := os.Open(full) //nolint:gosec // beside the files that the user names
+	f, err := os.Open(r.pathInDir(name))
 	if err != nil {
 		return nil, err
 	}

@@ -1,5 +1,9 @@
 package input
 
+// What is the value of a document? YAML is read by the library of kubectl, JSON as the API server reads it, and
+// both give the same values: numbers as storage has them, keys as strings. Aliases can make a small text expand to
+// gigabytes, so values and bytes are counted.
+
 import (
 	"context"
 	"encoding/json"
@@ -22,7 +26,7 @@ import (
 type value struct {
 	v any
 	// twice says that a key stands twice in an object; the last one counts, as kubectl sees it.
-	twice *syntaxError
+	twice *Error
 }
 
 // parseYAML reads the YAML document s with the library that kubectl uses, and returns what YAMLToJSON of sigs.k8s.io/yaml says.
@@ -34,8 +38,8 @@ func parseYAML(ctx context.Context, s string, line int) (value, error) {
 	}
 	var out value
 	v, err := decodeYAML(ctx, s, line, true)
-	if twice, ok := errors.AsType[*duplicateError](err); ok {
-		out.twice = twice.syntaxError
+	if errors.Is(err, errTwice) {
+		out.twice, _ = errors.AsType[*Error](err)
 		v, err = decodeYAML(ctx, s, line, false)
 	}
 	if err != nil {
@@ -46,14 +50,15 @@ func parseYAML(ctx context.Context, s string, line int) (value, error) {
 	return out, err
 }
 
-// checkCount refuses a document that may have more than maxNodes values: the libraries need some 200 bytes for each.
+// checkCount refuses a document that may have more than maxNodes values: the libraries need some 200 bytes for
+// each. It counts characters that begin values, so it may count too many and never too few.
 func checkCount(s string) error {
 	n := strings.Count(s, "\n")
 	for _, c := range []string{",", "[", "{", ":", "- ", "? "} { // values are begun by one of these
 		n += strings.Count(s, c)
 	}
 	if n > maxNodes {
-		return &syntaxError{msg: fmt.Sprintf("has more than %d values in one document", maxNodes)}
+		return &Error{Msg: fmt.Sprintf("has more than %d values in one document", maxNodes)}
 	}
 	return nil
 }
@@ -81,10 +86,8 @@ func parseJSON(s string, line int) (values []value, offsets []int, err error) {
 		var v any
 		twice, err := kjson.UnmarshalStrict(raw, &v)
 		if number, ok := errors.AsType[*json.UnmarshalTypeError](err); ok {
-			return nil, nil, &syntaxError{
-				line: line + strings.Count(s[:start+min(int(number.Offset), len(raw))], "\n"),
-				msg:  fmt.Sprintf("has the %s, which is out of range: numbers go up to %.1e", number.Value, math.MaxFloat64),
-			}
+			at := line + strings.Count(s[:start+min(int(number.Offset), len(raw))], "\n")
+			return nil, nil, lineError(at, fmt.Sprintf("has the %s, which is out of range: numbers go up to %.1e", number.Value, math.MaxFloat64))
 		}
 		if err != nil || len(twice) > 0 {
 			return nil, nil, nil //nolint:nilerr // parseYAML finds the error
@@ -98,8 +101,8 @@ func parseJSON(s string, line int) (values []value, offsets []int, err error) {
 	}
 }
 
-// duplicateError says that nothing is wrong but keys that stand twice.
-type duplicateError struct{ *syntaxError }
+// errTwice says that nothing is wrong but keys that stand twice.
+var errTwice = errors.New("a key stands twice")
 
 // onlyDuplicates reports whether the library has found only keys that occur twice.
 func onlyDuplicates(err error) bool {
@@ -107,7 +110,7 @@ func onlyDuplicates(err error) bool {
 	return ok && !slices.ContainsFunc(e.Errors, func(s string) bool { return !strings.HasSuffix(s, " already set in map") })
 }
 
-// decodeYAML decodes the one document that s is. Keys that stand twice are a duplicateError where strict is set.
+// decodeYAML decodes the one document that s is. Keys that stand twice are an errTwice where strict is set.
 func decodeYAML(ctx context.Context, s string, line int, strict bool) (v any, err error) {
 	defer yamlerr.Guard(&err)
 	dec := yaml.NewDecoder(&contextReader{ctx: ctx, r: strings.NewReader(s)})
@@ -119,26 +122,25 @@ func decodeYAML(ctx context.Context, s string, line int, strict bool) (v any, er
 		}
 		e := explainSyntax(err, s, line)
 		if strict && onlyDuplicates(err) {
-			return nil, &duplicateError{e}
+			e.Err = errTwice
 		}
 		return nil, e
 	}
 	var rest any
 	switch err := dec.Decode(&rest); {
 	case err == nil:
-		return nil, &syntaxError{msg: "a second document begins without a line of its own"}
+		return nil, &Error{Msg: "a second document begins without a line of its own"}
 	case !errors.Is(err, io.EOF):
 		e := explainSyntax(err, s, line)
-		e.msg = "after the end of the document: " + e.msg
+		e.Msg = "after the end of the document: " + e.Msg
 		return nil, e
 	}
 	return v, nil
 }
 
 // explainSyntax puts an error that the library has with the document text into one line.
-func explainSyntax(err error, text string, first int) *syntaxError {
-	line, msg := yamlerr.Explain(err, text, first)
-	return &syntaxError{line: line, msg: msg}
+func explainSyntax(err error, text string, first int) *Error {
+	return lineError(yamlerr.Explain(err, text, first))
 }
 
 // contextReader stops reading when its context ends.
@@ -155,28 +157,17 @@ func (r *contextReader) Read(p []byte) (int, error) {
 	return r.r.Read(p)
 }
 
-// syntaxError describes the error in a document; line is 0 if it is not known.
-type syntaxError struct {
-	line int
-	msg  string
-	err  error // for callers that distinguish errors; it may be nil
-}
-
-// Error implements error.
-func (e *syntaxError) Error() string { return e.msg }
-
-// Unwrap returns e.err.
-func (e *syntaxError) Unwrap() error { return e.err }
-
 // converter turns what the libraries give into what the API server reads back from storage, and bounds it. So YAML and JSON say the same.
 type converter struct {
 	// nodes counts the values; text is how many bytes of text may still come.
 	nodes, text int
 }
 
+// convertValue converts a value in place where it can, and returns it. It fails for what JSON cannot say, such as
+// NaN, and for what is nested too deep or expands to too much.
 func (c *converter) convertValue(v any, depth int) (any, error) {
 	if depth > maxDepth {
-		return nil, &syntaxError{msg: fmt.Sprintf("is nested deeper than %d levels", maxDepth)}
+		return nil, &Error{Msg: fmt.Sprintf("is nested deeper than %d levels", maxDepth)}
 	}
 	if c.nodes++; c.nodes > maxNodes {
 		return nil, errExpands()
@@ -187,7 +178,7 @@ func (c *converter) convertValue(v any, depth int) (any, error) {
 		return float64(v), nil
 	case float64:
 		if math.IsInf(v, 0) || math.IsNaN(v) {
-			return nil, &syntaxError{msg: fmt.Sprintf("has the number %v, which JSON cannot say", v)}
+			return nil, &Error{Msg: fmt.Sprintf("has the number %v, which JSON cannot say", v)}
 		}
 		return schema.AsStored(v), nil
 	case string:
@@ -212,11 +203,13 @@ func (c *converter) convertValue(v any, depth int) (any, error) {
 	case map[any]any:
 		return c.convertObject(v, depth)
 	default:
-		return nil, &syntaxError{msg: fmt.Sprintf("has a value of type %T, which JSON cannot say", v)}
+		return nil, &Error{Msg: fmt.Sprintf("has a value of type %T, which JSON cannot say", v)}
 	}
 	return v, nil
 }
 
+// convertObject converts a mapping of YAML, whose keys may be of any type. Two keys that become the same string
+// are an error: 1 and "1", for example.
 func (c *converter) convertObject(v map[any]any, depth int) (any, error) {
 	out := make(map[string]any, len(v))
 	for k, x := range v {
@@ -225,7 +218,7 @@ func (c *converter) convertObject(v map[any]any, depth int) (any, error) {
 			return nil, err
 		}
 		if _, ok := out[key]; ok {
-			return nil, &syntaxError{msg: fmt.Sprintf("has the key %q twice in one object", key)}
+			return nil, &Error{Msg: fmt.Sprintf("has the key %q twice in one object", key)}
 		}
 		if err := c.spendText(key); err != nil {
 			return nil, err
@@ -245,7 +238,7 @@ func (c *converter) spendText(s string) error {
 	return nil
 }
 
-func errExpands() error { return &syntaxError{msg: "expands to too much through aliases"} }
+func errExpands() error { return &Error{Msg: "expands to too much through aliases"} }
 
 // keyText turns a key into a string as sigs.k8s.io/yaml does.
 func keyText(k any) (string, error) {
@@ -270,7 +263,7 @@ func keyText(k any) (string, error) {
 	case bool:
 		return strconv.FormatBool(k), nil
 	case nil:
-		return "", &syntaxError{msg: "has null as a key; keys must be strings"}
+		return "", &Error{Msg: "has null as a key; keys must be strings"}
 	}
-	return "", &syntaxError{msg: fmt.Sprintf("has a key of type %T; keys must be strings", k)}
+	return "", &Error{Msg: fmt.Sprintf("has a key of type %T; keys must be strings", k)}
 }

@@ -1,5 +1,9 @@
 package input
 
+// How does a source become a set? Load reads its files one by one, decodes them, and then does what needs all of
+// them: it renders charts, and applies kustomizations. Where a file cannot be read, the options say whether that
+// is an error, or something that the comparison of two sources decides later.
+
 import (
 	"bytes"
 	"context"
@@ -21,8 +25,7 @@ import (
 // Load reads a source. Its errors are of type [*Error], or the context's. The set is returned with [ErrNoCRD] as well,
 // so that the caller can tell what was skipped.
 func Load(ctx context.Context, src Source, opts Options) (*Set, error) {
-	r := &reader{loader: newLoader(src.String()), opts: opts.withDefaults()}
-	r.objects, r.mappings, r.keepAll, r.passTemplates = opts.Objects || opts.Mappings, opts.Mappings, opts.KeepAll, opts.PassTemplates
+	r := &reader{loader: newLoader(src.String(), opts)}
 	var err error
 	if r.exclude, err = newExclusion(opts.Exclude); err != nil {
 		return nil, err
@@ -36,7 +39,7 @@ func Load(ctx context.Context, src Source, opts Options) (*Set, error) {
 		}
 	case Git:
 		r.inRevision = true
-		err = r.readRevision(ctx, src)
+		err = asSourceError(ctx, src.String(), r.readRevision(ctx, src))
 	case Cluster:
 		err = fileError(src.String(), ErrCluster, "%v", ErrCluster)
 	}
@@ -49,7 +52,6 @@ func Load(ctx context.Context, src Source, opts Options) (*Set, error) {
 // reader reads the files of one source into a set.
 type reader struct {
 	*loader
-	opts Options
 	// total is the number of bytes read, entries the number of directory entries.
 	total   int64
 	entries int
@@ -77,7 +79,8 @@ func (r *reader) finishSource(ctx context.Context, around surroundings) error {
 // linkLeftOut is the remark on a symbolic link.
 const linkLeftOut = "a symbolic link that leads to no file here; it is left out"
 
-// addRemark adds a remark about a file, once.
+// addRemark adds a remark about a file, once. Its key is the place below the paths of the source, by which the
+// same remark on two sides is found.
 func (r *reader) addRemark(file, text string, ifChanged bool) {
 	key := file
 	for i, root := range r.roots {
@@ -91,6 +94,7 @@ func (r *reader) addRemark(file, text string, ifChanged bool) {
 	}
 }
 
+// readStdin reads standard input.
 func (r *reader) readStdin(ctx context.Context, name string) error {
 	if r.opts.Stdin == nil {
 		return fileError(name, nil, "there is no standard input")
@@ -124,7 +128,9 @@ func (r *reader) checkFits(name string, size int64) error {
 	return nil
 }
 
-// decodeContent decodes what was read from the file called name. below tells that it was found in a directory.
+// decodeContent decodes what was read from the file called name. below tells that it was found in a directory. err
+// is the error of reading the file; data is nil then. With [Options.KeepAll], a file of a directory that cannot be
+// decoded is kept among the unread ones.
 func (r *reader) decodeContent(ctx context.Context, name string, data []byte, below bool, err error) error {
 	if below && r.opts.PassTests && r.isOfTests() {
 		if bytes.Contains(data, []byte(crdKind)) {
@@ -135,10 +141,10 @@ func (r *reader) decodeContent(ctx context.Context, name string, data []byte, be
 	switch {
 	case err != nil:
 		r.sum = r.blob
-	case r.keepAll:
+	case r.opts.KeepAll:
 		r.sum = fmt.Sprintf("%x", sha256.Sum256(data))
 	}
-	if err = r.decodeStrictly(ctx, name, data, below, err); err == nil || !r.keepAll || !below {
+	if err = r.decodeStrictly(ctx, name, data, below, err); err == nil || !r.opts.KeepAll || !below {
 		return err
 	}
 	if isPackedChart(name) {
@@ -190,7 +196,8 @@ func (r *reader) keepUnread(err error, data []byte) error {
 	return nil
 }
 
-// decodeStrictly decodes a file; whatever cannot be read is an error.
+// decodeStrictly decodes a file; whatever cannot be read is an error. Packed charts are unpacked, and templates of
+// charts are deferred until all files are read.
 func (r *reader) decodeStrictly(ctx context.Context, name string, data []byte, below bool, err error) error {
 	switch {
 	case ctx.Err() != nil:

@@ -1,5 +1,9 @@
 package input
 
+// On which line does a part of an object stand? Findings have paths such as spec.versions[0].schema, and people
+// want FILE:LINE. The library that decodes knows no lines, so the text is parsed once more, by another library,
+// when somebody first asks. Most objects are never asked about.
+
 import (
 	"encoding/json"
 	"regexp"
@@ -34,8 +38,10 @@ func (p *Positions) Find(path ...string) (report.Position, bool) {
 	return p.doc.findPosition(append(slices.Clip(p.base), path...))
 }
 
-// Place returns the position of a finding in the document. If the finding is about a part that is gone, its path is one in the old
-// document. Then Place finds the version by its name. Lists may have other indices now, so it returns the part around them.
+// Place returns the position of a finding in the document. If the finding is about a part that is gone, its path
+// is one in the old document. Then Place finds the version by its name. Lists may have other indices now, so it
+// returns the part around them. A definition without positions, which helm has rendered, has the file alone. The
+// result is never nil.
 func (d *Document) Place(f *report.Finding) *report.Position {
 	if d.Positions == nil {
 		return &report.Position{File: d.File}
@@ -70,28 +76,6 @@ type document struct {
 
 	once sync.Once
 	root *yamlv3.Node // nil where the library that knows places cannot read the text
-
-	mu    sync.Mutex
-	index map[*yamlv3.Node]map[string]int // the places of the keys of mappings that were looked into
-}
-
-// keyIndex returns the index of the key in the content of a mapping, -1 if it is not there.
-func (d *document) keyIndex(mapping *yamlv3.Node, key string) int {
-	keys, ok := d.index[mapping]
-	if !ok {
-		keys = make(map[string]int, len(mapping.Content)/2)
-		for i := len(mapping.Content)/2*2 - 2; i >= 0; i -= 2 {
-			keys[mapping.Content[i].Value] = i // the first one of equals counts
-		}
-		if d.index == nil {
-			d.index = map[*yamlv3.Node]map[string]int{}
-		}
-		d.index[mapping] = keys
-	}
-	if i, ok := keys[key]; ok {
-		return i
-	}
-	return -1
 }
 
 // surrogates are the halves of a character as JSON writes them; YAML refuses them.
@@ -104,6 +88,8 @@ func (d *document) startPosition() report.Position {
 	return report.Position{File: d.file, Line: d.line + strings.Count(before, "\n"), Column: i - strings.LastIndexByte(before, '\n')}
 }
 
+// findPosition is [Positions.Find] with a path from the root of the document. Columns of a document count from the
+// beginning of its own line.
 func (d *document) findPosition(path []string) (report.Position, bool) {
 	pos := d.startPosition()
 	if len(path) == 0 {
@@ -117,12 +103,10 @@ func (d *document) findPosition(path []string) (report.Position, bool) {
 	if d.root == nil {
 		return pos, false
 	}
-	d.mu.Lock()
-	defer d.mu.Unlock()
 	n := d.root
 	for _, s := range path {
 		var place *yamlv3.Node
-		if place, n = d.childOf(n, s, 0); n == nil {
+		if place, n = childOf(n, s, 0); n == nil {
 			return pos, false
 		}
 		pos.Line, pos.Column = place.Line+d.line-1, place.Column
@@ -130,22 +114,25 @@ func (d *document) findPosition(path []string) (report.Position, bool) {
 	return pos, true
 }
 
-// childOf finds the child s of n: the node whose place counts and the value, nil if there is none. It looks through
-// aliases and merge keys.
-func (d *document) childOf(n *yamlv3.Node, s string, depth int) (place, value *yamlv3.Node) {
+// childOf finds the child s of n: the node whose place counts and the value, nil if there is none. It looks
+// through aliases and merge keys. A key that stands in the mapping itself takes precedence over one that is merged
+// into it.
+func childOf(n *yamlv3.Node, s string, depth int) (place, value *yamlv3.Node) {
 	if depth > maxListDepth {
 		return nil, nil
 	}
 	switch n.Kind {
 	case yamlv3.AliasNode:
-		return d.childOf(n.Alias, s, depth+1)
+		return childOf(n.Alias, s, depth+1)
 	case yamlv3.SequenceNode:
 		if i, err := strconv.Atoi(s); err == nil && i >= 0 && i < len(n.Content) {
 			return n.Content[i], n.Content[i]
 		}
 	case yamlv3.MappingNode:
-		if i := d.keyIndex(n, s); i >= 0 {
-			return n.Content[i], n.Content[i+1]
+		for i := 0; i+1 < len(n.Content); i += 2 { // of equal keys, the first one counts
+			if n.Content[i].Value == s {
+				return n.Content[i], n.Content[i+1]
+			}
 		}
 		for i := 0; i+1 < len(n.Content); i += 2 {
 			if n.Content[i].Value != "<<" {
@@ -156,7 +143,7 @@ func (d *document) childOf(n *yamlv3.Node, s string, depth int) (place, value *y
 				from = from[0].Content
 			}
 			for _, m := range from {
-				if place, value = d.childOf(m, s, depth+1); value != nil {
+				if place, value = childOf(m, s, depth+1); value != nil {
 					return place, value
 				}
 			}

@@ -1,5 +1,9 @@
 package input
 
+// What does a user name when she names a source? ParseSource reads the forms that commands take: a path, -,
+// git:REV:PATH and cluster. Options say how its files are read. URLs are paths to it: commands fetch them, and
+// hand over a stream.
+
 import (
 	"cmp"
 	"fmt"
@@ -78,7 +82,8 @@ func (s Source) InWorkTree() Source {
 // IsRemote tells a URL, which [Load] does not fetch.
 func (s Source) IsRemote() bool { return s.Kind == Path && strings.Contains(s.name, "://") }
 
-// GitFile reads git+file:///REPO//PATH?ref=REV: a revision of another repository on this machine, and the directory to load it in.
+// GitFile reads git+file:///REPO//PATH?ref=REV: a revision of another repository on this machine, and the
+// directory to load it in. Without ref, it is HEAD. The directory has to exist.
 func GitFile(name string) (src Source, dir string, err error) {
 	dir, path, ref, err := sourceurl.SplitGit(strings.TrimPrefix(name, "git+file://"))
 	switch {
@@ -126,7 +131,8 @@ func ParseSource(s string) (Source, error) {
 	return Source{Kind: Path, Paths: []string{s}, name: s}, nil
 }
 
-// checkRevision refuses what git would take for an option, or for more than one revision.
+// checkRevision refuses what git would take for an option, or for more than one revision. The error says what
+// would be right.
 func checkRevision(rev string) error {
 	switch {
 	case rev == "":
@@ -171,7 +177,9 @@ type Options struct {
 	KeepAll bool
 }
 
+// withDefaults fills in the limits, and that mappings are objects.
 func (o Options) withDefaults() Options {
+	o.Objects = o.Objects || o.Mappings
 	if o.MaxFileBytes <= 0 {
 		o.MaxFileBytes = DefaultMaxFileBytes
 	}

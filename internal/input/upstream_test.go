@@ -153,7 +153,7 @@ func agreeCRD(t *testing.T, v any) {
 	}
 	// The API server does not look for unknown fields below items and additionalProperties; we do.
 	if len(unknown) < len(wantUnknown) {
-		t.Fatalf("unknown fields %q, but sigs.k8s.io/json finds %v", unknown, wantUnknown)
+		t.Fatalf("unknown fields %v, but sigs.k8s.io/json finds %v", unknown, wantUnknown)
 	}
 }
 

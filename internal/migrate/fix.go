@@ -1,5 +1,9 @@
 package migrate
 
+// How is an object changed so that a new CRD accepts it? Each value that a mapping names is replaced, the defaults
+// of the new CRD are filled in, and the result is judged as the new CRD would judge it. What changed becomes a
+// merge patch with the resourceVersion that it is for. Nothing is written until somebody sends the patch.
+
 import (
 	"context"
 	"encoding/json"
@@ -22,17 +26,17 @@ import (
 
 // Mapping replaces a value in stored objects.
 type Mapping struct {
+	// Hits is the number of values that the mapping replaced.
+	Hits int
+
 	path     []string
 	from, to any
 	text     string // of to
-	hits     int    // how many values were replaced
 }
 
-// Hits is the number of values that the mapping replaced.
-func (m *Mapping) Hits() int { return m.hits }
-
-// ParseMapping reads PATH:OLD=NEW, such as .spec.engine:mariadb=mysql. The values are scalars of YAML; in place of a string, NEW is one as well.
-// An empty OLD stands for a field that is not there. [*] after a field stands for all items of a list.
+// ParseMapping reads PATH:OLD=NEW, such as .spec.engine:mariadb=mysql. The values are scalars of YAML; in place of
+// a string, NEW is one as well. An empty OLD stands for a field that is not there. [*] after a field stands for
+// all items of a list. Metadata cannot be mapped.
 func ParseMapping(text string) (*Mapping, error) {
 	path, values, found := strings.Cut(text, ":")
 	from, to, has := strings.Cut(values, "=")
@@ -46,7 +50,8 @@ func ParseMapping(text string) (*Mapping, error) {
 	return m, nil
 }
 
-// replaceIn applies the mapping below a value at the rest of its path.
+// replaceIn applies the mapping below a value at the rest of its path. A path that the value does not have changes
+// nothing.
 func (m *Mapping) replaceIn(value any, path []string) {
 	if path[0] == "[*]" {
 		items, _ := value.([]any)
@@ -70,12 +75,13 @@ func (m *Mapping) replaceIn(value any, path []string) {
 	}
 }
 
-// replacementOf returns the value in place of another one, which is the same if the mapping is not about it.
+// replacementOf returns the value in place of another one, which is the same if the mapping is not about it. In
+// place of a string, the text of NEW is used as it is: for a field that is a string, 5 means "5".
 func (m *Mapping) replacementOf(value any) any {
 	if !sameScalar(value, m.from) {
 		return value
 	}
-	m.hits++
+	m.Hits++
 	_, wasText := value.(string)
 	if _, isText := m.to.(string); wasText && !isText && m.to != nil {
 		return m.text
@@ -83,6 +89,8 @@ func (m *Mapping) replacementOf(value any) any {
 	return m.to
 }
 
+// sameScalar compares a value of an object with one of a mapping by how they are written, so the number 1 matches
+// the text "1". Nil matches only nil, and an object or a list matches nothing.
 func sameScalar(a, b any) bool {
 	return a == nil && b == nil || a != nil && b != nil && reflect.TypeOf(a).Comparable() && fmt.Sprint(a) == fmt.Sprint(b)
 }
@@ -97,7 +105,9 @@ type Fix struct {
 	Remains string
 }
 
-// Fixes finds the stored objects that next would harm, and returns a fix for each of the first 1000, with the number of all. It writes nothing.
+// Fixes finds the stored objects that next would harm, and returns a fix for each of the first 1000, with the
+// number of all. It writes nothing. A CRD that the cluster does not have harms no object. Objects that are deleted
+// meanwhile are left out.
 func (m *Migrator) Fixes(ctx context.Context, next *apiextensionsv1.CustomResourceDefinition, mappings []*Mapping) (fixes []Fix, harmed int64, err error) {
 	kube, err := m.reads.Version(ctx)
 	if err != nil {
@@ -155,7 +165,8 @@ func problemOf(f cluster.Fate) string {
 	return strings.Join(slices.DeleteFunc(parts, func(s string) bool { return s == "" }), "; ")
 }
 
-// patchFor returns the merge patch that makes an object what it is after a change; nil if that is the same.
+// patchFor returns the merge patch that makes an object what it is after a change; nil if that is the same. It has
+// what identifies the object, for kubectl patch and for [Migrator.ApplyFix].
 func patchFor(before, after map[string]any) (map[string]any, error) {
 	was, err := json.Marshal(before)
 	if err != nil {
@@ -203,6 +214,9 @@ func (m *Migrator) ApplyFix(ctx context.Context, resource string, patch map[stri
 	return err
 }
 
+// sendFix sends a patch to an object, or to one of its subresources, and reads the answer into written unless that
+// is nil. The API server refuses fields that the CRD does not have (fieldValidation=Strict), instead of dropping
+// them without a word.
 func (m *Migrator) sendFix(ctx context.Context, resource, subresource string, u unstructured.Unstructured, written *unstructured.Unstructured) error {
 	body, err := u.MarshalJSON()
 	if err != nil {

@@ -1,5 +1,10 @@
 package migrate
 
+// What does it take before a version can be removed from a CRD? Each object that was ever stored in it has to be
+// written again, and then the version can be taken out of status.storedVersions. Migrate does this for one CRD: it
+// checks the rights and that no field gets lost, notes in the CRD since when it rewrites, rewrites, and trims. For
+// example, after v1 became the storage version, storedVersions is [v1beta1, v1] before, and [v1] after.
+
 import (
 	"context"
 	"errors"
@@ -151,8 +156,8 @@ func (m *Migrator) LosesVersion(ctx context.Context, next *apiextensionsv1.Custo
 // ErrChanged means that the CRD was changed during the migration. Nothing was trimmed; another run migrates again.
 var ErrChanged = errors.New("the CRD was changed during the migration, so no version was taken out of status.storedVersions; run it again")
 
-// Migrate migrates the objects of a CRD. An error means that it could not be finished; another call continues. Objects that the server refuses
-// are no error.
+// Migrate migrates the objects of a CRD. An error means that it could not be finished; another call continues.
+// Objects that the server refuses are no error. The result says how far it came, also with an error.
 func (m *Migrator) Migrate(ctx context.Context, name string) (Result, error) {
 	r, err := m.newRun(ctx, name)
 	if err != nil {
@@ -206,7 +211,8 @@ func (m *Migrator) newRun(ctx context.Context, name string) (*run, error) {
 	return r, m.requireAccess(ctx, crd, len(r.Trimmed) > 0)
 }
 
-// requireAccess says which right is missing, before the first write.
+// requireAccess says which right is missing, before the first write. Without this, a user who lacks a right would
+// find out after thousands of writes.
 func (m *Migrator) requireAccess(ctx context.Context, crd *apiextensionsv1.CustomResourceDefinition, trims bool) error {
 	needs := []authorizationv1.ResourceAttributes{{Verb: "patch", Group: crd.Spec.Group, Resource: crd.Spec.Names.Plural}}
 	if trims && !m.o.DryRun {
@@ -226,6 +232,8 @@ func (m *Migrator) requireAccess(ctx context.Context, crd *apiextensionsv1.Custo
 	return nil
 }
 
+// storageVersion returns the version of a CRD in which objects are stored; nil if there is none, which the API
+// server does not accept.
 func storageVersion(crd *apiextensionsv1.CustomResourceDefinition) *apiextensionsv1.CustomResourceDefinitionVersion {
 	for i := range crd.Spec.Versions {
 		if crd.Spec.Versions[i].Storage {
@@ -235,6 +243,9 @@ func storageVersion(crd *apiextensionsv1.CustomResourceDefinition) *apiextension
 	return nil
 }
 
+// migrateObjects does the work on one CRD, and sets the outcome. Nothing is trimmed if an object was refused, and
+// nothing is written if one would lose fields. A dry run sends every write as a dry run, and asks for no migration
+// by the API server.
 func (r *run) migrateObjects(ctx context.Context) error {
 	if !r.o.AllowLoss {
 		if lossy, err := r.findLoss(ctx); lossy || err != nil {
@@ -272,8 +283,9 @@ func (r *run) migrateObjects(ctx context.Context) error {
 	return r.trim(ctx)
 }
 
-// findLoss looks for objects with fields that the storage version does not have: without a conversion webhook the rewriting prunes them. It
-// reads the objects in each older version whose schema is another one.
+// findLoss looks for objects with fields that the storage version does not have: without a conversion webhook the
+// rewriting prunes them. It reads the objects in each older version whose schema is another one. It reports true
+// if there are any, and sets the outcome with their names.
 func (r *run) findLoss(ctx context.Context) (bool, error) {
 	storage := storageVersion(r.crd)
 	for _, v := range r.crd.Spec.Versions {
@@ -334,10 +346,12 @@ func mayLose(old, next *apiextensionsv1.JSONSchemaProps) bool {
 	return old.Items != nil && next.Items != nil && mayLose(old.Items.Schema, next.Items.Schema)
 }
 
+// preservesUnknown reports whether a schema keeps fields that it does not declare.
 func preservesUnknown(p *apiextensionsv1.JSONSchemaProps) bool {
 	return p.XPreserveUnknownFields != nil && *p.XPreserveUnknownFields
 }
 
+// tell reports the progress. remaining is negative if the server does not say how many objects are left.
 func (r *run) tell(done, remaining int64) {
 	if r.o.Progress == nil {
 		return
@@ -348,6 +362,7 @@ func (r *run) tell(done, remaining int64) {
 	r.o.Progress(done, remaining)
 }
 
+// note adds what a user should know to the result.
 func (r *run) note(format string, args ...any) {
 	r.Notes = append(r.Notes, brief.OneLine(fmt.Sprintf(format, args...)))
 }

@@ -1,6 +1,7 @@
 package migrate
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -17,9 +18,13 @@ import (
 	"golang.org/x/sync/errgroup"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/resourceversion"
+	"k8s.io/apimachinery/pkg/version"
 	"k8s.io/client-go/rest"
+	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 
 	"sluice.dev/internal/brief"
 	"sluice.dev/internal/cluster"
@@ -55,7 +60,8 @@ func (r *run) rewriteObjects(ctx context.Context) error {
 	return nil
 }
 
-// rewritePage writes the objects of a page, several at once.
+// rewritePage writes the objects of a page, several at once. The first error ends the migration, but writes that
+// are under way are finished.
 func (r *run) rewritePage(ctx context.Context, page []*metav1.PartialObjectMetadata, remaining int64) error {
 	group, ctx := errgroup.WithContext(ctx)
 	group.SetLimit(writers)
@@ -77,6 +83,7 @@ func (r *run) rewritePage(ctx context.Context, page []*metav1.PartialObjectMetad
 	return nil
 }
 
+// countFate counts what became of an object, and names it if it was refused, up to maxRefused.
 func (r *run) countFate(object *metav1.PartialObjectMetadata, f fate) {
 	switch {
 	case f.refused != "":
@@ -98,7 +105,9 @@ func (r *run) countFate(object *metav1.PartialObjectMetadata, f fate) {
 // maxConflicts bounds the attempts to write an object that others write at the same time.
 const maxConflicts = 20
 
-// rewriteObject writes an object, unless that is not needed. An error means that the migration cannot go on.
+// rewriteObject writes an object, unless that is not needed. An error means that the migration cannot go on. If
+// somebody else writes the object at the same time, it is read again: with its new content it may need no write
+// any more.
 func (r *run) rewriteObject(ctx context.Context, object *metav1.PartialObjectMetadata) (f fate, err error) {
 	for try := 1; ; try++ {
 		body := map[string]any{}
@@ -127,7 +136,8 @@ func (r *run) rewriteObject(ctx context.Context, object *metav1.PartialObjectMet
 	}
 }
 
-// isDue reports whether the object was not written since the migration began.
+// isDue reports whether the object was not written since the migration began. Resource versions that cannot be
+// compared count as older, since one write too many does no harm.
 func (r *run) isDue(object *metav1.PartialObjectMetadata) bool {
 	if r.ByServer || len(r.Trimmed) == 0 {
 		return false
@@ -140,6 +150,8 @@ func (r *run) isDue(object *metav1.PartialObjectMetadata) bool {
 }
 
 // settleFate tells what an error means for one object, and returns it if it means that the migration cannot go on.
+// A refusal by the API server is the fate of the object. Lost rights and a server that does not answer end the
+// migration.
 func settleFate(f fate, err error) (fate, error) {
 	var status apierrors.APIStatus
 	switch {
@@ -166,6 +178,9 @@ func (r *run) path(namespace, name string) string {
 
 const metadataOnly = "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1"
 
+// patchObject sends a merge patch to an object, in the storage version. An empty patch is a write all the same:
+// the API server stores the object in the storage version if it was stored in another one
+// (k8s.io/apiserver/pkg/storage/etcd3/store.go, GuaranteedUpdate).
 func (r *run) patchObject(ctx context.Context, object *metav1.PartialObjectMetadata, body map[string]any) error {
 	text, err := json.Marshal(body)
 	if err != nil {
@@ -179,6 +194,7 @@ func (r *run) patchObject(ctx context.Context, object *metav1.PartialObjectMetad
 	return send(ctx, request, nil)
 }
 
+// readObject reads the metadata of an object as it is now.
 func (r *run) readObject(ctx context.Context, object *metav1.PartialObjectMetadata) (*metav1.PartialObjectMetadata, error) {
 	out := &metav1.PartialObjectMetadata{}
 	return out, send(ctx, r.rest.Get().AbsPath(r.path(object.Namespace, object.Name)).SetHeader("Accept", metadataOnly), out)
@@ -216,6 +232,8 @@ func send(ctx context.Context, request *rest.Request, out any) error {
 	}
 }
 
+// sendOnce sends a request once, and reads the answer into out, where that is not nil. A server that does not
+// answer in time is a [cluster.ErrSlow].
 func sendOnce(ctx context.Context, request *rest.Request, out any) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, cluster.RequestTimeout, cluster.ErrSlow)
 	defer cancel()
@@ -244,4 +262,103 @@ func isTransient(err error) bool {
 	}
 	var netErr net.Error
 	return errors.As(err, &netErr) && netErr.Timeout() && !errors.Is(err, context.Canceled)
+}
+
+// The API server converts an object to each version that its managedFields name before it merges a server-side apply
+// (merge.Updater in sigs.k8s.io/structured-merge-diff). For custom resources, a version that the CRD does not have is an error there
+// (conversion.NewCRConverter in k8s.io/apiextensions-apiserver), so every apply is refused. The API server takes managedFields from an update if it
+// can read them (fieldmanager in k8s.io/apimachinery/pkg/util/managedfields).
+
+// isLeaving reports whether an apiVersion in managedFields may be removed, or is: the CRD does not have or serve it, says that it is deprecated,
+// is about to lose it from status.storedVersions, or has a later one as the storage version.
+func (r *run) isLeaving(apiVersion string) bool {
+	gv, err := schema.ParseGroupVersion(apiVersion)
+	if err != nil || gv.Group != r.crd.Spec.Group {
+		return err == nil && apiVersion != ""
+	}
+	if gv.Version == r.StorageVersion {
+		return false
+	}
+	for _, v := range r.crd.Spec.Versions {
+		if v.Name == gv.Version {
+			return !v.Served || v.Deprecated || slices.Contains(r.crd.Status.StoredVersions, v.Name) || version.CompareKubeAwareVersionStrings(v.Name, r.StorageVersion) < 0
+		}
+	}
+	return true
+}
+
+// namesLeaving reports whether an entry of managedFields has a version that may be removed.
+func (r *run) namesLeaving(owners []metav1.ManagedFieldsEntry) bool {
+	return slices.ContainsFunc(owners, func(e metav1.ManagedFieldsEntry) bool { return r.isLeaving(e.APIVersion) })
+}
+
+// ownersFor returns the managedFields of an object in the storage version. If a webhook converts the object, fields that it does not have there
+// lose their owner: the next apply takes what they became without a conflict. (The API server shows an object in each version, but not which
+// field became which.)
+func (r *run) ownersFor(ctx context.Context, object *metav1.PartialObjectMetadata) ([]metav1.ManagedFieldsEntry, error) {
+	keep := func(fieldpath.Path) bool { return true }
+	if cluster.NamesWebhook(r.crd) {
+		var in map[string]any
+		if err := send(ctx, r.rest.Get().AbsPath(r.path(object.Namespace, object.Name)), &in); err != nil {
+			return nil, err
+		}
+		keep = func(p fieldpath.Path) bool { return hasFields(in, p) }
+	}
+	return rewriteOwners(object.ManagedFields, r.isLeaving, r.crd.Spec.Group+"/"+r.StorageVersion, keep)
+}
+
+// hasFields reports whether an object has the fields that a path begins with. Items of a list are not looked for.
+// An empty path is there.
+func hasFields(object map[string]any, p fieldpath.Path) bool {
+	var names []string
+	for _, e := range p {
+		if e.FieldName == nil {
+			break
+		}
+		names = append(names, *e.FieldName)
+	}
+	_, found, err := unstructured.NestedFieldNoCopy(object, names...)
+	return found && err == nil
+}
+
+// rewriteOwners writes entries of versions that leave in the version to, with the fields to keep. Entries of the same owner become one, as the API server would keep only one of them.
+func rewriteOwners(owners []metav1.ManagedFieldsEntry, leaving func(string) bool, to string, keep func(fieldpath.Path) bool) ([]metav1.ManagedFieldsEntry, error) {
+	var out []metav1.ManagedFieldsEntry
+	var sets []*fieldpath.Set
+	for _, e := range owners {
+		set := fieldpath.NewSet()
+		if e.FieldsV1 != nil {
+			if err := set.FromJSON(bytes.NewReader(e.FieldsV1.GetRawBytes())); err != nil {
+				return nil, fmt.Errorf("the managedFields of %s cannot be read: %w", e.Manager, err)
+			}
+		}
+		if leaving(e.APIVersion) {
+			kept := fieldpath.NewSet()
+			set.Iterate(func(p fieldpath.Path) {
+				if keep(p) {
+					kept.Insert(p.Copy())
+				}
+			})
+			set, e.APIVersion = kept, to
+		}
+		same := slices.IndexFunc(out, func(o metav1.ManagedFieldsEntry) bool {
+			return o.Manager == e.Manager && o.Operation == e.Operation && o.Subresource == e.Subresource && o.APIVersion == e.APIVersion
+		})
+		if same < 0 {
+			out, sets = append(out, e), append(sets, set)
+			continue
+		}
+		sets[same] = sets[same].Union(set)
+		if out[same].Time.Before(e.Time) {
+			out[same].Time = e.Time
+		}
+	}
+	for i, set := range sets {
+		text, err := set.ToJSON()
+		if err != nil {
+			return nil, err
+		}
+		out[i].FieldsV1 = metav1.NewFieldsV1(string(text))
+	}
+	return out, nil
 }

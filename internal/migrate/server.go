@@ -1,5 +1,9 @@
 package migrate
 
+// Can the API server do the work? Since Kubernetes 1.30 it may serve StorageVersionMigrations (KEP-4192), and a
+// controller of its own rewrites the objects that a request names. That needs no traffic through this process. It
+// is tried first, and whatever goes wrong with it is a note: then Sluice writes the objects itself.
+
 import (
 	"context"
 	"encoding/json"

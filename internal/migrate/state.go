@@ -1,5 +1,9 @@
 package migrate
 
+// How does a migration go on after it was killed? When it begins, it notes in the status of the CRD the resource
+// version from which on objects count as written. The next run reads the note, and skips objects with a later one.
+// A note for another generation of the CRD, or another storage version, is no use, and the migration begins anew.
+
 import (
 	"context"
 	"encoding/json"
@@ -41,6 +45,7 @@ func parseState(text string) (s state, ok bool) {
 	return s, err == nil && s.String() == text
 }
 
+// stateSince is the state of this migration, if it began at a resource version.
 func (r *run) stateSince(since string) state {
 	return state{version: r.StorageVersion, uid: string(r.crd.UID), since: since, generation: r.crd.Generation}
 }
@@ -105,6 +110,7 @@ func (r *run) trim(ctx context.Context) error {
 	return err
 }
 
+// othersConditions are the conditions of a CRD without that of a migration.
 func othersConditions(crd *apiextensionsv1.CustomResourceDefinition) []apiextensionsv1.CustomResourceDefinitionCondition {
 	return slices.DeleteFunc(slices.Clone(crd.Status.Conditions), func(c apiextensionsv1.CustomResourceDefinitionCondition) bool { return c.Type == Condition })
 }

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"sluice.dev/apply"
 	"sluice.dev/internal/config"
@@ -19,7 +20,7 @@ import (
 	"sluice.dev/report"
 )
 
-// Rules gives the IDs of all rules, which a configuration may name.
+// Rules gives the IDs of all rules, which a configuration may name. They are those of crdcheck, in its order.
 func Rules() []string {
 	var out []string
 	for _, r := range crdcheck.Rules() {
@@ -90,10 +91,7 @@ const (
 // kapp takes for a configuration is both.
 func Configs(set *input.Set) (objects []input.Object, configs []config.Document) {
 	for _, o := range set.Objects {
-		var head struct {
-			APIVersion string `json:"apiVersion"`
-			Kind       string `json:"kind"`
-		}
+		var head metav1.TypeMeta
 		if err := json.Unmarshal(o.JSON, &head); err == nil && config.IsKapp(head.APIVersion, head.Kind) {
 			configs = append(configs, config.Document{Name: o.File, Line: o.Line, Data: o.JSON})
 			continue

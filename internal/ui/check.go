@@ -1,5 +1,9 @@
 package ui
 
+// What does the page Check do? It has two editors for an old and a new CRD, filled from a source, a file or an
+// example, and shows the verdict below them. The comparison is that of sluice check. While somebody types, the
+// script asks for the verdict alone.
+
 import (
 	"bytes"
 	"cmp"
@@ -49,7 +53,8 @@ type levelExamples struct {
 	Rules []compat.Rule
 }
 
-// checkPage compares two texts: those of the form, those of two sources (old, new), or those of the example of a rule (example).
+// checkPage compares two texts: those of the form, those of two sources (old, new), or those of the example of a
+// rule (example). Whatever goes wrong is shown on the page, in place of the verdict.
 func (s *Server) checkPage(w http.ResponseWriter, r *http.Request) {
 	d := &checkData{Max: fmt.Sprintf("%d MB", MaxText>>20)}
 	err := s.readTexts(w, r, d)
@@ -59,6 +64,7 @@ func (s *Server) checkPage(w http.ResponseWriter, r *http.Request) {
 	if err != nil {
 		d.Wrong = brief.Clip(err.Error(), 2000)
 	}
+	// The script replaces the verdict alone, and leaves the editors as they are.
 	if r.Method == http.MethodPost && r.Header.Get("X-Sluice-Part") != "" {
 		s.render(w, http.StatusOK, "verdict", d)
 		return
@@ -68,7 +74,7 @@ func (s *Server) checkPage(w http.ResponseWriter, r *http.Request) {
 	s.show(w, r, "check", page{Title: "Check", Here: "check", Data: d})
 }
 
-// readTexts fills in the texts that a request is about.
+// readTexts fills in the texts that a request is about. A form that is too large is an error before it is read.
 func (s *Server) readTexts(w http.ResponseWriter, r *http.Request, d *checkData) (err error) {
 	if r.Method == http.MethodPost {
 		r.Body = http.MaxBytesReader(w, r.Body, maxForm)
@@ -89,20 +95,22 @@ func (s *Server) readTexts(w http.ResponseWriter, r *http.Request, d *checkData)
 		return exampleTexts(id, d)
 	}
 	d.OldSource, d.NewSource = q.Get("old"), q.Get("new")
-	if d.OldSource != "" {
-		if d.Old, err = check.SourceText(r.Context(), d.OldSource, s.Flags, MaxText); err != nil {
-			return fmt.Errorf("the old CRD: %w", err)
+	for _, side := range []struct {
+		name, source string
+		text         *string
+	}{{"old", d.OldSource, &d.Old}, {"new", d.NewSource, &d.New}} {
+		if side.source == "" {
+			continue
 		}
-	}
-	if d.NewSource != "" {
-		if d.New, err = check.SourceText(r.Context(), d.NewSource, s.Flags, MaxText); err != nil {
-			return fmt.Errorf("the new CRD: %w", err)
+		if *side.text, err = check.SourceText(r.Context(), side.source, s.Flags, MaxText); err != nil {
+			return fmt.Errorf("the %s CRD: %w", side.name, err)
 		}
 	}
 	return nil
 }
 
-// compare writes the verdict on the texts.
+// compare writes the verdict on the texts. It waits while other comparisons run. The old text may be empty: then
+// the CRD is new.
 func (s *Server) compare(ctx context.Context, d *checkData) error {
 	for _, t := range []struct{ name, text string }{{"old", d.Old}, {"new", d.New}} {
 		if len(t.text) > MaxText {
@@ -141,7 +149,7 @@ func (s *Server) sourceText(w http.ResponseWriter, r *http.Request) {
 	_, _ = io.WriteString(w, text) //nolint:gosec // plain text, and the header says that browsers may not guess
 }
 
-// ruleExamples lists the rules by level, the worst first.
+// ruleExamples lists the rules by level, the worst first. Rules that have no level of their own come last.
 func ruleExamples() []levelExamples {
 	var all []levelExamples
 	for _, l := range append(report.Levels(), report.LevelInfo{}) {
@@ -177,6 +185,7 @@ func exampleTexts(id string, d *checkData) error {
 	return err
 }
 
+// exampleText is the CRD of an example as YAML; empty if this side of the example has none.
 func exampleText(fragment string, rule *compat.Rule) (string, error) {
 	crd, err := compat.ExampleCRD(fragment, rule.InSpec())
 	if err != nil || crd == nil {

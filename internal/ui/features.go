@@ -1,5 +1,9 @@
 package ui
 
+// What do the pages about features show? One lists the features of all components, with filters; the other shows
+// one feature with its history, its next stage, and on request the objects that use it. They are read as the
+// command reads them, and kept until something changes in the cluster.
+
 import (
 	"context"
 	"fmt"
@@ -28,6 +32,8 @@ type featureCache struct {
 	last    *features.Overview
 }
 
+// overview returns the features, read anew if they may have changed. Requests that come while it reads wait for
+// the result of that. It reads at most once a second: each change in the cluster makes every open page ask.
 func (s *Server) overview(ctx context.Context) (*features.Overview, error) {
 	version := int64(0)
 	if len(s.Features) == 0 {
@@ -38,6 +44,7 @@ func (s *Server) overview(ctx context.Context) (*features.Overview, error) {
 		s.world.components.all(ctx)
 		s.world.gates.all(ctx)
 		s.world.reports.all(ctx)
+		// Before it reads: a change meanwhile makes the next request read again.
 		version = s.world.topicVersion("features", s.Env.Now())
 	}
 	c := &s.features
@@ -62,7 +69,7 @@ func (s *Server) overview(ctx context.Context) (*features.Overview, error) {
 	return o, nil
 }
 
-// matrix is what the page about all features shows.
+// matrix is what the page about all features shows. Components have only the features that are shown.
 type matrix struct {
 	Why        string // there is nothing to show
 	Notes      []string
@@ -73,6 +80,8 @@ type matrix struct {
 	Pages      pages
 }
 
+// featuresPage shows the features that pass the filter, a page of them. Components without a feature are listed if
+// nothing is filtered by features, so that they are not missed.
 func (s *Server) featuresPage(w http.ResponseWriter, r *http.Request) {
 	m := matrix{Filter: readFilter(r, "component", "stage", "state")}
 	o, err := s.overview(r.Context())
@@ -91,6 +100,8 @@ func (s *Server) featuresPage(w http.ResponseWriter, r *http.Request) {
 				rows = append(rows, row)
 			}
 			for i := range c.Features {
+				// Each row has one feature, so that a page can end in the middle of a component; below they are
+				// joined again.
 				if row.Features = c.Features[i : i+1 : i+1]; isWanted(&c.Features[i], &m.Filter) {
 					rows, m.Shown = append(rows, row), m.Shown+1
 				}
@@ -108,6 +119,8 @@ func (s *Server) featuresPage(w http.ResponseWriter, r *http.Request) {
 	s.show(w, r, "features", page{Title: "Features", Here: "features", Live: s.liveTopic("features"), Data: m})
 }
 
+// isWanted reports whether a feature passes the filter. The state skew takes those whose processes disagree, on or
+// off.
 func isWanted(e *features.Entry, f *filter) bool {
 	state := "off"
 	if e.On {
@@ -130,6 +143,8 @@ type oneFeature struct {
 	Files     bool
 }
 
+// featurePage shows one feature. With count in the query, it counts the objects that use it, which may take long;
+// such a page does not follow changes, or it would count with each of them.
 func (s *Server) featurePage(w http.ResponseWriter, r *http.Request) {
 	name := r.PathValue("name")
 	d := oneFeature{Files: len(s.Features) > 0}
@@ -175,6 +190,8 @@ type filter struct {
 	Page  int
 }
 
+// readFilter reads the filter of a request: words, the page, and the values of the given columns. All texts are
+// cut, since anybody may write an address.
 func readFilter(r *http.Request, columns ...string) filter {
 	q := r.URL.Query()
 	f := filter{Words: brief.Cut(strings.TrimSpace(q.Get("words")), 200), Of: map[string]string{}}

@@ -1,5 +1,9 @@
 package ui
 
+// What do the pages about ResolutionRequests show? One sums up the requests by resolver and namespace, and lists
+// them with filters; the other shows one request with its parameters and a time line. The list comes from what is
+// followed, a single request is read when it is asked for.
+
 import (
 	"cmp"
 	"context"
@@ -43,7 +47,8 @@ type requests struct {
 	Phases, ReasonNames   []string
 }
 
-// requestLine sums up the requests of a resolver in a namespace.
+// requestLine sums up the requests of a resolver in a namespace. Counts are of requests; Reasons are those of the
+// failures.
 type requestLine struct {
 	Resolver, Namespace   string
 	Waiting, Done, Failed int    // now
@@ -60,10 +65,13 @@ type reasonCount struct {
 	Link   string // to the requests with it
 }
 
+// requestsPage shows the requests that pass the filter. The sums are about the same requests as the list. Lines
+// with failures come first; of many lines, the first hundred are shown.
 func (s *Server) requestsPage(w http.ResponseWriter, r *http.Request) {
 	d := requests{Filter: readFilter(r, "resolver", "namespace", "phase", "reason"), Phases: resolve.Phases()}
 	known := s.world.requests.all(r.Context())
 	d.Why, d.Scope, d.All = known.statusText("resolution,resolvers"), known.Scope, len(known.Items)
+	// The list is a copy for this request, so its memory can be used again.
 	rows := known.Items[:0]
 	lines := map[[2]string]*requestLine{}
 	resolvers, namespaces, reasonNames, reasons := map[string]bool{}, map[string]bool{}, map[string]bool{}, map[string]int{}
@@ -115,6 +123,8 @@ func firstSorted(set map[string]bool) []string {
 	return all[:min(len(all), 500)]
 }
 
+// add counts a request. Rates and times are about those that began within the last hour; the other counts are
+// about all.
 func (l *requestLine) add(x *resolve.Summary, now time.Time) {
 	switch {
 	case x.Phase == resolve.PhaseSucceeded:
@@ -133,6 +143,7 @@ func (l *requestLine) add(x *resolve.Summary, now time.Time) {
 	}
 }
 
+// sumUp fills in the texts of a line: its reasons, and the median and the 95th percentile of the times.
 func (l *requestLine) sumUp() {
 	l.Reasons = sortedReasons(l.reasons)
 	if len(l.seconds) == 0 {
@@ -151,6 +162,7 @@ func secondsText(s float64) string {
 	return duration.HumanDuration(time.Duration(s * float64(time.Second)))
 }
 
+// sortedReasons are the ten most frequent reasons, the most frequent first.
 func sortedReasons(counts map[string]int) []reasonCount {
 	var all []reasonCount
 	for reason, n := range counts {
@@ -174,6 +186,8 @@ type paramRow struct{ Name, Value string }
 // widest bounds a text that is shown, in bytes.
 const widest = 1000
 
+// requestPage shows one request. That there is none is said only if the list is complete: until then, the kind
+// itself may be missing.
 func (s *Server) requestPage(w http.ResponseWriter, r *http.Request) {
 	namespace, name := r.PathValue("namespace"), r.PathValue("name")
 	var d oneRequest
@@ -187,10 +201,12 @@ func (s *Server) requestPage(w http.ResponseWriter, r *http.Request) {
 	s.show(w, r, "request", page{Title: brief.Cut(name, 100), Here: "requests", Live: s.liveTopic("requests"), Data: d})
 }
 
+// readRequest reads a request with its events, and fills in what the page shows.
 func (s *Server) readRequest(ctx context.Context, namespace, name string, d *oneRequest) error {
 	if s.world.lacks != nil {
 		return s.world.lacks
 	}
+	// The follower keeps a summary only: the content may be large.
 	u, err := s.world.client.Resource(s.world.requests.resource).Namespace(namespace).Get(ctx, name, metav1.GetOptions{})
 	if err != nil {
 		return err
@@ -213,7 +229,8 @@ func (s *Server) readRequest(ctx context.Context, namespace, name string, d *one
 	return nil
 }
 
-// paramText is a string as it is, and another value as JSON.
+// paramText is a string as it is, and another value as JSON. Escapes that JSON does not need are taken out, for
+// people.
 func paramText(v *v1beta1.ParamValue) string {
 	if v.Type == v1beta1.ParamTypeArray || v.Type == v1beta1.ParamTypeObject {
 		raw, _ := v.MarshalJSON()
@@ -239,9 +256,11 @@ func (s *Server) eventsOf(ctx context.Context, r *v1beta1.ResolutionRequest) []c
 	return events
 }
 
-// requestMoments is the time line of a request: who has written to it and when, its events, and its end.
+// requestMoments is the time line of a request: who has written to it and when, its events, and its end. The API
+// server keeps only the last write of each manager, so earlier ones are not there.
 func requestMoments(r *v1beta1.ResolutionRequest, events []corev1.Event) []moment {
 	all := []moment{{At: r.CreationTimestamp.Time, What: "created"}}
+	// Nobody records when a status was written but the API server, here.
 	for _, m := range r.ManagedFields {
 		if m.Time != nil && m.Subresource == "status" {
 			all = append(all, moment{At: m.Time.Time, What: "status last written by " + m.Manager})

@@ -52,7 +52,7 @@ type Options struct {
 	Configs, Features []string
 }
 
-// Server serves the pages.
+// Server serves the pages. It is made by [New], and serves with [Server.Serve] once.
 type Server struct {
 	Options
 
@@ -65,7 +65,8 @@ type Server struct {
 	handler     http.Handler
 }
 
-// New returns a server for a listener, which must be at a loopback address.
+// New returns a server for a listener, which must be at a loopback address. A mistake in the configuration of
+// check is an error here.
 func New(l net.Listener, o Options) (*Server, error) {
 	addr, ok := l.Addr().(*net.TCPAddr)
 	if !ok || !addr.IP.IsLoopback() {
@@ -127,7 +128,9 @@ func (s *Server) Serve(ctx context.Context, l net.Listener) error {
 	return <-stopped
 }
 
-// protect refuses every request that does not come from the user's own browser.
+// protect refuses every request that does not come from the user's own browser. The first request has the token in
+// its address; the answer sets a cookie, and leads to the address without it, which may stand in the history of
+// the browser.
 func (s *Server) protect(next http.Handler) http.Handler {
 	_, port, _ := net.SplitHostPort(s.host)
 	cookie := "sluice-ui-" + port // cookies do not know ports
@@ -194,7 +197,8 @@ type page struct {
 	Data        any
 }
 
-// show writes a page. A script that follows changes asks for its middle alone.
+// show writes a page. A script that follows changes asks for its middle alone. Live in the page is the topic that
+// its script follows.
 func (s *Server) show(w http.ResponseWriter, r *http.Request, name string, p page) {
 	p.Cluster, p.Version, p.Title = s.world.host(), s.Env.Version, report.Visible(p.Title)
 	var middle bytes.Buffer
@@ -215,6 +219,8 @@ func (s *Server) show(w http.ResponseWriter, r *http.Request, name string, p pag
 	}{p, template.HTML(text)}) // a template has written it
 }
 
+// render writes a template as the answer. It is executed into memory first, so that an error in the middle is no
+// half page with a status of success.
 func (s *Server) render(w http.ResponseWriter, status int, name string, data any) {
 	var b bytes.Buffer
 	if err := s.pages.ExecuteTemplate(&b, name, data); err != nil {
@@ -226,6 +232,7 @@ func (s *Server) render(w http.ResponseWriter, status int, name string, data any
 	_, _ = b.WriteTo(w)
 }
 
+// refuse answers with a status and a page that says why.
 func (s *Server) refuse(w http.ResponseWriter, status int, why string) {
 	s.render(w, status, "refused", map[string]string{"Title": http.StatusText(status), "Why": report.Visible(why)})
 }

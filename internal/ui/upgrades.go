@@ -1,5 +1,9 @@
 package ui
 
+// What do the pages about upgrades show? The Deliveries with their states, those that are blocked first, and what
+// the guard has refused lately. A Delivery has a page of its own, with a time line of what its status records.
+// Tables are cut into pages of fifty rows.
+
 import (
 	"cmp"
 	"fmt"
@@ -44,6 +48,8 @@ type deliveryRow struct {
 	Message         string
 }
 
+// upgradesPage shows the Deliveries that pass the filter, the failed ones first, and the events of the guard, the
+// newest first.
 func (s *Server) upgradesPage(w http.ResponseWriter, r *http.Request) {
 	u := upgrades{Filter: readFilter(r, "namespace", "state"), Refused: guard.EventRefused}
 	known := s.world.deliveries.all(r.Context())
@@ -63,6 +69,7 @@ func (s *Server) upgradesPage(w http.ResponseWriter, r *http.Request) {
 	}
 	slices.Sort(u.Namespaces)
 	u.All = len(known.Items)
+	// What needs somebody comes first.
 	order := []string{"fail", "warn", "note", "ok"}
 	slices.SortFunc(rows, func(a, b deliveryRow) int {
 		return cmp.Or(cmp.Compare(slices.Index(order, a.Class), slices.Index(order, b.Class)), cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name))
@@ -76,6 +83,9 @@ func (s *Server) upgradesPage(w http.ResponseWriter, r *http.Request) {
 	s.show(w, r, "upgrades", page{Title: "Upgrades", Here: "upgrades", Live: s.liveTopic("upgrades"), Data: u})
 }
 
+// rowOf is a Delivery in a table. Its class is that of the condition Ready; a Delivery that is ready and has
+// warnings in its report is a warning. What was stopped is the worst finding of the report, unless the Delivery
+// failed for another reason.
 func rowOf(d *v1alpha1.Delivery) deliveryRow {
 	row := deliveryRow{Namespace: d.Namespace, Name: d.Name, Source: sourceName(&d.Spec.Source), State: "Pending", Class: "note"}
 	if a := d.Status.Applied; a != nil {
@@ -111,6 +121,7 @@ func rowOf(d *v1alpha1.Delivery) deliveryRow {
 	return row
 }
 
+// countsOf is a report in numbers: 1 fail, 2 warn. Counts of zero are left out.
 func countsOf(r *v1alpha1.DeliveryReport) string {
 	text := ""
 	for _, x := range []struct {
@@ -127,6 +138,7 @@ func countsOf(r *v1alpha1.DeliveryReport) string {
 	return text
 }
 
+// sourceName is the source of a Delivery in a few words: its URL, the source of Flux, or the resolver.
 func sourceName(s *v1alpha1.DeliverySource) string {
 	switch {
 	case s.URL != "":
@@ -154,6 +166,8 @@ type moment struct {
 	After       string // how long after the moment before
 }
 
+// deliveryPage shows one Delivery. The name of the ConfigMap with its report becomes part of a command to copy, so
+// it is shown only if it is a name.
 func (s *Server) deliveryPage(w http.ResponseWriter, r *http.Request) {
 	namespace, name := r.PathValue("namespace"), r.PathValue("name")
 	known := s.world.deliveries.all(r.Context())
@@ -172,7 +186,8 @@ func (s *Server) deliveryPage(w http.ResponseWriter, r *http.Request) {
 	s.show(w, r, "delivery", page{Title: brief.Cut(name, 100), Here: "upgrades", Live: s.liveTopic("upgrades"), Data: d})
 }
 
-// deliveryMoments is what happened to a Delivery and is recorded, the oldest first.
+// deliveryMoments is what happened to a Delivery and is recorded, the oldest first. A step that happened several
+// times is there once, at its last time: the status keeps no more.
 func deliveryMoments(d *v1alpha1.Delivery) []moment {
 	all := []moment{{At: d.CreationTimestamp.Time, What: "created"}}
 	add := func(at *metav1.Time, what, text string) {
@@ -205,7 +220,8 @@ func deliveryMoments(d *v1alpha1.Delivery) []moment {
 	return sortMoments(all)
 }
 
-// sortMoments orders moments, and says how long after the one before each was.
+// sortMoments orders moments, and says how long after the one before each was. Moments of the same time stay in
+// their order.
 func sortMoments(all []moment) []moment {
 	slices.SortStableFunc(all, func(a, b moment) int { return a.At.Compare(b.At) })
 	for i := 1; i < len(all); i++ {
@@ -220,7 +236,7 @@ type pages struct {
 	Before, After    string // addresses; empty if there are none
 }
 
-// pageOf is one page of the rows.
+// pageOf is one page of the rows. Pages count from 1; a number beyond the last is the last.
 func pageOf[T any](rows []T, r *http.Request, number int) ([]T, pages) {
 	last := max((len(rows)+rowsOfPage-1)/rowsOfPage, 1)
 	number = min(number, last)

@@ -1,5 +1,9 @@
 package ui
 
+// How do the pages know the cluster without asking it for each click? A follower lists a kind once and watches it
+// from then on, in the background, from the first page that needs it until the server ends. It keeps a summary of
+// each object. A user who may not list all namespaces sees one, and the page says so.
+
 import (
 	"context"
 	"fmt"
@@ -38,13 +42,16 @@ type world struct {
 	reports    *follower[struct{}]
 }
 
-// guardEvent is an event of the guard about a CRD.
+// guardEvent is an event of the guard about a CRD. First and Last are when the same event was seen, Count how
+// often.
 type guardEvent struct {
 	CRD, Reason, Message string
 	First, Last          time.Time
 	Count                int32
 }
 
+// newWorld prepares what the pages follow. It does not contact the cluster. Without a usable kubeconfig, lacks
+// says why, and pages that need no cluster still work.
 func newWorld(o Options) *world {
 	w := &world{}
 	namespace := metav1.NamespaceDefault
@@ -85,7 +92,9 @@ func (w *world) host() string {
 	return w.name
 }
 
-// topicVersion is a number for what a page follows. It is another one when that has changed, and each staleTime, for not all of it is watched.
+// topicVersion is a number for what a page follows. It is another one when that has changed, and each staleTime,
+// for not all of it is watched. The script of a page asks for it each second, and draws the page anew if it
+// has changed.
 func (w *world) topicVersion(topic string, now time.Time) int64 {
 	n := now.Unix() / int64(staleTime.Seconds())
 	switch topic {
@@ -109,6 +118,8 @@ type follower[T any] struct {
 	options   metav1.ListOptions
 	read      func(*unstructured.Unstructured) (T, bool, error)
 	start     sync.Once
+	known     chan struct{} // closed by tellKnown when the first list is complete, or has failed
+	tellKnown func()
 
 	mu       sync.Mutex
 	changes  int64
@@ -128,8 +139,12 @@ const (
 // retryTime is how long a follower waits after an error.
 const retryTime = 3 * time.Second
 
+// follow returns a follower of a resource. summarize makes an item of an object, and reports false for objects
+// that are left out. namespace is listed if all may not be.
 func follow[T, O any](w *world, resource schema.GroupVersionResource, namespace string, o metav1.ListOptions, summarize func(*O) (T, bool)) *follower[T] {
-	return &follower[T]{world: w, resource: resource, namespace: namespace, options: o, items: map[string]T{}, read: func(u *unstructured.Unstructured) (T, bool, error) {
+	known := make(chan struct{})
+	tellKnown := sync.OnceFunc(func() { close(known) })
+	return &follower[T]{world: w, resource: resource, namespace: namespace, options: o, items: map[string]T{}, known: known, tellKnown: tellKnown, read: func(u *unstructured.Unstructured) (T, bool, error) {
 		var object O
 		if err := runtime.DefaultUnstructuredConverter.FromUnstructured(u.Object, &object); err != nil {
 			var none T
@@ -140,6 +155,7 @@ func follow[T, O any](w *world, resource schema.GroupVersionResource, namespace 
 	}}
 }
 
+// version is another number after each change.
 func (f *follower[T]) version() int64 {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -167,29 +183,22 @@ func (s *snapshot[T]) statusText(roles string) string {
 	return explain(s.Err, roles)
 }
 
-// all returns what is known, in no order. The first call waits a moment for the list.
+// all returns what is known, in no order. The first call waits a moment for the list. It never fails: what went
+// wrong is in the snapshot.
 func (f *follower[T]) all(ctx context.Context) snapshot[T] {
 	if f.world.lacks != nil {
 		return snapshot[T]{Err: f.world.lacks}
 	}
-	first := false
 	f.start.Do(func() {
-		first = true
 		f.scope = f.only
-		go f.run(f.world.ctx)
-	})
-	for until := time.After(700 * time.Millisecond); first; {
+		go f.run(f.world.ctx) //nolint:contextcheck // it outlives the request
+		// A short list is there by then, and the page need not be drawn twice.
 		select {
+		case <-f.known:
 		case <-ctx.Done():
-			first = false
-		case <-until:
-			first = false
-		case <-time.After(20 * time.Millisecond):
-			f.mu.Lock()
-			first = !f.complete && f.err == nil
-			f.mu.Unlock()
+		case <-time.After(700 * time.Millisecond):
 		}
-	}
+	})
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	s := snapshot[T]{Items: make([]T, 0, len(f.items)), Complete: f.complete, Err: f.err}
@@ -202,7 +211,8 @@ func (f *follower[T]) all(ctx context.Context) snapshot[T] {
 	return s
 }
 
-// run lists and watches until ctx is done.
+// run lists and watches until ctx is done. After an error it begins again with a list, a few seconds later.
+// Without the right to list all namespaces, it goes on with one at once.
 func (f *follower[T]) run(ctx context.Context) {
 	for ctx.Err() == nil {
 		version, err := f.list(ctx)
@@ -225,6 +235,8 @@ func (f *follower[T]) run(ctx context.Context) {
 	}
 }
 
+// fail notes why the list is not current. The same error again is no change, or open pages would be drawn again
+// every few seconds.
 func (f *follower[T]) fail(err error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -232,8 +244,10 @@ func (f *follower[T]) fail(err error) {
 		f.err = err
 		f.changes++
 	}
+	f.tellKnown()
 }
 
+// resourceClient reads the resource in the namespace that is listed, or in all.
 func (f *follower[T]) resourceClient() dynamic.ResourceInterface {
 	if f.scope == "" {
 		return f.world.client.Resource(f.resource)
@@ -241,7 +255,8 @@ func (f *follower[T]) resourceClient() dynamic.ResourceInterface {
 	return f.world.client.Resource(f.resource).Namespace(f.scope)
 }
 
-// list reads all objects. The first list shows each page as it comes; a later one replaces what is known when it is complete.
+// list reads all objects. The first list shows each page as it comes; a later one replaces what is known when it
+// is complete. Items are summaries, so a page of whole objects is garbage before the next one is read.
 func (f *follower[T]) list(ctx context.Context) (version string, err error) {
 	items := map[string]T{}
 	o := f.options
@@ -260,6 +275,7 @@ func (f *follower[T]) list(ctx context.Context) (version string, err error) {
 				items[keyOf(u)] = item
 			}
 		}
+		// Small objects come in larger pages, so that many of them take fewer requests.
 		if data < smallData*len(page.Items) {
 			o.Limit = largePage
 		}
@@ -271,6 +287,7 @@ func (f *follower[T]) list(ctx context.Context) (version string, err error) {
 		}
 		if done {
 			f.items, f.complete, f.err = items, true, nil
+			f.tellKnown()
 		}
 		f.mu.Unlock()
 		if done {
@@ -282,7 +299,8 @@ func (f *follower[T]) list(ctx context.Context) (version string, err error) {
 
 func keyOf(u *unstructured.Unstructured) string { return u.GetNamespace() + "/" + u.GetName() }
 
-// watch follows changes until the server ends the watch; then the caller lists again.
+// watch follows changes until the server ends the watch; then the caller lists again. An error means that the
+// watch is refused or broken; a version that is too old is none.
 func (f *follower[T]) watch(ctx context.Context, version string) error {
 	for {
 		o := f.options
@@ -310,6 +328,8 @@ func (f *follower[T]) watch(ctx context.Context, version string) error {
 	}
 }
 
+// readChanges applies the changes of a watch until it ends, and returns the resource version of the last one.
+// Objects that are left out, or cannot be read, count as deleted.
 func (f *follower[T]) readChanges(w watch.Interface, version string) (string, error) {
 	for e := range w.ResultChan() {
 		u, ok := e.Object.(*unstructured.Unstructured)

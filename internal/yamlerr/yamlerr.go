@@ -77,6 +77,7 @@ func Explain(err error, text string, first int) (line int, msg string) {
 	return line, msg
 }
 
+// lineAt is the line, counted from 1, of the byte at offset i.
 func lineAt(s string, i int) int { return 1 + strings.Count(s[:i], "\n") }
 
 // First explains the first error in a stream of documents, as [Explain] does; an empty msg means that there is none.
@@ -95,6 +96,7 @@ func First(text string) (line int, msg string) {
 	}
 }
 
+// decodeGuarded decodes the next document; a panic of the library is an error.
 func decodeGuarded(dec *yaml.Decoder, v any) (err error) {
 	defer Guard(&err)
 	return dec.Decode(v)

@@ -1,5 +1,10 @@
 package apply
 
+// How does a user get an app back whose inventory is lost or incomplete? Every object that Sluice applies for an
+// app carries a mark with the name of the app. sluice ls --orphans lists the objects that have a mark and are in
+// no inventory, and sluice adopt writes them into one. For example, after a restore of a namespace without its
+// ConfigMaps, sluice adopt shop -n default lets sluice apply --prune delete again what the source no longer has.
+
 import (
 	"context"
 	"errors"
@@ -11,7 +16,6 @@ import (
 	"sluice.dev/apply"
 	"sluice.dev/internal/brief"
 	"sluice.dev/internal/cli/command"
-	"sluice.dev/report"
 )
 
 // NewAdopt returns the command adopt.
@@ -38,15 +42,15 @@ Exit codes: 0 all objects are recorded, 1 some kinds could not be listed and obj
 	return cmd
 }
 
-// AdoptResult is the outcome for programs.
+// AdoptResult is the outcome for programs. Outcome is "adopted", "tried" for a dry run, or "failed"; Error is set
+// only then.
 type AdoptResult struct {
-	APIVersion string `json:"apiVersion"`
-	Kind       string `json:"kind"`
-	App        string `json:"app"`
-	Namespace  string `json:"namespace"`
-	DryRun     bool   `json:"dryRun,omitempty"`
-	Outcome    string `json:"outcome"`
-	Error      string `json:"error,omitempty"`
+	command.Document `json:",inline"`
+	App              string `json:"app"`
+	Namespace        string `json:"namespace"`
+	DryRun           bool   `json:"dryRun,omitempty"`
+	Outcome          string `json:"outcome"`
+	Error            string `json:"error,omitempty"`
 	// Objects are those that the inventory gets.
 	Objects []apply.Orphan `json:"objects"`
 	// Left are those that an annotation keeps.
@@ -55,6 +59,9 @@ type AdoptResult struct {
 	Unlisted []string `json:"unlisted,omitempty"`
 }
 
+// runAdopt plans an adoption, and records it unless it is a dry run. Only the recording takes the lock of the app:
+// a plan changes nothing, and must not fail because another run holds the lock. It returns [command.ErrFindings]
+// after the result if some kinds could not be listed, because objects of the app may be missing then.
 func runAdopt(ctx context.Context, e *command.Env, f *changeFlags, app string) error {
 	applier, err := connectApplier(&f.ClusterFlags, apply.Options{Now: e.Now, LockTimeout: f.lockTimeout})
 	if err != nil {
@@ -66,6 +73,7 @@ func runAdopt(ctx context.Context, e *command.Env, f *changeFlags, app string) e
 	if f.dryRun {
 		plan, err = applier.PlanAdoption(ctx, applier.namespace, app)
 	} else {
+		// The plan is made again under the lock: another run may have changed the inventory since.
 		err = underLock(ctx, e, applier, app, func(applier *connection) (err error) {
 			if plan, err = applier.PlanAdoption(ctx, applier.namespace, app); err != nil {
 				return err
@@ -77,7 +85,7 @@ func runAdopt(ctx context.Context, e *command.Env, f *changeFlags, app string) e
 		return err
 	}
 	result := AdoptResult{
-		APIVersion: report.APIVersion, Kind: "AdoptResult", App: app, Namespace: applier.namespace, DryRun: f.dryRun, Outcome: "adopted",
+		Document: command.DocumentOf("AdoptResult"), App: app, Namespace: applier.namespace, DryRun: f.dryRun, Outcome: "adopted",
 		Objects: append([]apply.Orphan{}, plan.Objects...), Left: plan.Left, Unlisted: plan.Unlisted,
 	}
 	did, done := "adopted", "adopted"
@@ -101,7 +109,8 @@ func runAdopt(ctx context.Context, e *command.Env, f *changeFlags, app string) e
 	return err
 }
 
-// tellUnlisted tells what could not be listed.
+// tellUnlisted tells what could not be listed. A line that is broken continues with an indentation, so that it is
+// not taken for a second note.
 func tellUnlisted(e *command.Env, unlisted []string) {
 	for _, u := range unlisted {
 		for i, line := range wrapWords("note: "+brief.OneLine(u)+"; there may be more objects", unlistedWidth) {
@@ -116,7 +125,8 @@ func tellUnlisted(e *command.Env, unlisted []string) {
 // unlistedWidth is the width of the lines that name kinds: a user with few rights may list few of them.
 const unlistedWidth = 120
 
-// wrapWords breaks a text between words into lines of at most width bytes. A longer word has a line of its own.
+// wrapWords breaks a text between words into lines of at most width bytes. A longer word has a line of its own. An
+// empty text is one empty line.
 func wrapWords(text string, width int) []string {
 	var lines []string
 	line := ""
@@ -133,14 +143,21 @@ func wrapWords(text string, width int) []string {
 	return append(lines, line)
 }
 
-// OrphanList is the orphans for programs.
+// OrphanList is the orphans for programs. Objects is empty and not null if there is none. Unlisted says what could
+// not be listed.
 type OrphanList struct {
-	APIVersion string         `json:"apiVersion"`
-	Kind       string         `json:"kind"`
-	Objects    []apply.Orphan `json:"objects"`
-	Unlisted   []string       `json:"unlisted,omitempty"`
+	command.Document `json:",inline"`
+	Objects          []apply.Orphan `json:"objects"`
+	Unlisted         []string       `json:"unlisted,omitempty"`
 }
 
+// listOrphans prints the orphans of one app, if args name it, or those of all apps of the namespace, or of the
+// cluster with -A. The last column says why each is an orphan: its app has no inventory, the inventory lacks it,
+// or an annotation keeps it although the app gave it up. Kinds that could not be listed are notes, and no error.
+//
+//	APP   NAMESPACE  KIND             NAME      WHY
+//	shop  default    Deployment.apps  frontend  the inventory does not have it
+//	shop  default    ConfigMap        prices    the app has no inventory
 func listOrphans(ctx context.Context, e *command.Env, f *lsFlags, a *connection, args []string) error {
 	app, namespace := "", a.namespace
 	if len(args) == 1 {
@@ -159,7 +176,7 @@ func listOrphans(ctx context.Context, e *command.Env, f *lsFlags, a *connection,
 		return err
 	}
 	if f.output == "json" {
-		return command.Encode(e.Out, OrphanList{report.APIVersion, "OrphanList", append([]apply.Orphan{}, found.Objects...), found.Unlisted})
+		return command.Encode(e.Out, OrphanList{command.DocumentOf("OrphanList"), append([]apply.Orphan{}, found.Objects...), found.Unlisted})
 	}
 	tellUnlisted(e, found.Unlisted)
 	if len(found.Objects) == 0 {

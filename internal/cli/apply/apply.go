@@ -31,9 +31,14 @@ const (
 	dryRunServer = "server"
 )
 
-// applyGCPercent takes the place of [gcpercent.Command] during an apply.
+// applyGCPercent takes the place of [gcpercent.Command] during an apply. It is the default of Go: an apply waits
+// for the API server far more than it computes, so collecting more often costs nothing that a user sees, and
+// halves the memory for large sources.
 const applyGCPercent = 100
 
+// applyFlags are the flags of apply and of diff. Diff leaves those about writing at their zero values, and sets
+// dryRun to the server's. preflights is nil if the configuration says which preflights run, and empty for none: a
+// flag that is given with an empty value means that nothing runs.
 type applyFlags struct {
 	sourceFlags
 	command.ClusterFlags
@@ -130,7 +135,8 @@ func (f *applyFlags) addTo(cmd *cobra.Command) {
 // minRevision is how much of a digest has to be given.
 const minRevision = 7
 
-// deliverer is one run of the command.
+// deliverer is one run of the command. It lives for one call. Its parts are filled in this order: flags, loaded
+// and applier by prepareRun, plan by makePlan, result on the way.
 type deliverer struct {
 	*command.Env
 
@@ -148,18 +154,17 @@ type deliverer struct {
 
 // Result is the outcome for programs.
 type Result struct {
-	APIVersion string           `json:"apiVersion"`
-	Kind       string           `json:"kind"`
-	App        string           `json:"app,omitempty"`
-	Namespace  string           `json:"namespace"`
-	DryRun     string           `json:"dryRun,omitempty"`
-	Outcome    string           `json:"outcome"`
-	Error      string           `json:"error,omitempty"`
-	Sources    []apply.Source   `json:"sources"`
-	Ran        []string         `json:"preflights"`
-	Report     json.RawMessage  `json:"report,omitempty"`
-	Conflicts  []apply.Conflict `json:"conflicts,omitempty"`
-	NotReady   []apply.NotReady `json:"notReady,omitempty"`
+	command.Document `json:",inline"`
+	App              string           `json:"app,omitempty"`
+	Namespace        string           `json:"namespace"`
+	DryRun           string           `json:"dryRun,omitempty"`
+	Outcome          string           `json:"outcome"`
+	Error            string           `json:"error,omitempty"`
+	Sources          []apply.Source   `json:"sources"`
+	Ran              []string         `json:"preflights"`
+	Report           json.RawMessage  `json:"report,omitempty"`
+	Conflicts        []apply.Conflict `json:"conflicts,omitempty"`
+	NotReady         []apply.NotReady `json:"notReady,omitempty"`
 	// Written is what was created or updated by an apply that has not ended in order.
 	Written []apply.ID `json:"written,omitempty"`
 	// Untried is what the server could not be asked about before the first write.
@@ -192,12 +197,17 @@ const (
 	OutcomeBlocked   = "blocked"
 )
 
+// runApply is the whole command: it checks flags, reads the sources, plans, runs the preflights, applies, and
+// tells the outcome. What is wrong with flags or sources is an error without a document. From then on every
+// outcome, errors included, is in the document of -o json. The time of --timeout begins after the sources were
+// read, because nobody can foresee how long standard input takes.
 func (d *deliverer) runApply(ctx context.Context) error {
 	f := d.flags
 	if d.Getenv("GOGC") == "" {
 		// An apply waits for the server far more than it computes: memory is worth more here.
 		defer debug.SetGCPercent(debug.SetGCPercent(applyGCPercent))
 	}
+	// Where the lines go depends on who reads standard output: a person, or a program that wants one document.
 	lines := d.Out
 	if f.output == "json" || f.report != "" && f.report != "text" {
 		lines = d.Err // standard output is for the document
@@ -208,10 +218,11 @@ func (d *deliverer) runApply(ctx context.Context) error {
 		return err
 	}
 	d.result = Result{
-		APIVersion: report.APIVersion, Kind: "ApplyResult", App: f.app, Namespace: d.applier.namespace, DryRun: f.dryRun, Sources: d.loaded.sources,
+		Document: command.DocumentOf("ApplyResult"), App: f.app, Namespace: d.applier.namespace, DryRun: f.dryRun, Sources: d.loaded.sources,
 		Ran: []string{}, Objects: []ObjectResult{}, Summary: map[string]int{},
 	}
 	if f.dryRun == dryRunNone {
+		// The document leaves the field out, rather than saying none.
 		d.result.DryRun = ""
 	}
 	for _, s := range d.loaded.sources {
@@ -225,7 +236,8 @@ func (d *deliverer) runApply(ctx context.Context) error {
 	return d.reportOutcome(d.applyUnderLock(ctx, cfg))
 }
 
-// prepareRun checks the flags, connects, and reads configuration and sources.
+// prepareRun checks the flags, connects, and reads configuration and sources. The configuration is read before the
+// sources: a mistake in it shows at once. It is read again if the sources bring configuration of kapp with them.
 func (d *deliverer) prepareRun(ctx context.Context, observe func(apply.Event)) (*config.Config, error) {
 	f := d.flags
 	if err := d.checkFlags(); err != nil {
@@ -241,6 +253,7 @@ func (d *deliverer) prepareRun(ctx context.Context, observe func(apply.Event)) (
 			fmt.Fprintln(d.Err, "note:", brief.OneLine(n))
 		}
 	}
+	// All missing files in one error, before a connection or a fetch takes time.
 	if err := missingSourcesError(f.sources); err != nil {
 		return nil, err
 	}
@@ -273,6 +286,7 @@ func (d *deliverer) loadSources(ctx context.Context) (err error) {
 }
 
 // withSourceConfigs is the configuration with those that came with the sources. It tells what of them is not done.
+// For example, a source may hold a kapp Config with rebaseRules beside its objects.
 func (d *deliverer) withSourceConfigs(cfg *config.Config, settings config.Options) (*config.Config, error) {
 	if len(d.loaded.configs) > 0 {
 		settings.Documents = d.loaded.configs
@@ -287,9 +301,13 @@ func (d *deliverer) withSourceConfigs(cfg *config.Config, settings config.Option
 	return cfg, nil
 }
 
+// checkFlags returns the first flag that is wrong by itself or contradicts another one. It does not look at files
+// or the cluster. An unknown format of --report gets the error that the printers have for it, with the names of
+// the formats.
 func (d *deliverer) checkFlags() error {
 	f := d.flags
 	if f.report != "" && !slices.Contains(command.FormatNames(), f.report) {
+		// It fails for an unknown format, and names those that there are.
 		return report.Print(d.Out, f.report, &report.Report{}, report.Options{})
 	}
 	if f.report != "" && f.output == "json" {
@@ -312,6 +330,7 @@ func (d *deliverer) checkFlags() error {
 			return fmt.Errorf("--into-namespace %q is no name of a namespace: %s", f.into, strings.Join(problems, "; "))
 		}
 	}
+	// The namespace does not matter for whether a name is one.
 	for _, app := range f.takeOver {
 		if _, _, err := appOf(app, ""); err != nil {
 			return err
@@ -336,7 +355,8 @@ func (f *applyFlags) checkRevision() error {
 	return nil
 }
 
-// sourceLine tells what was resolved.
+// sourceLine tells what was resolved. For example: git+https://example.com/shop.git//deploy?ref=v1 commit 0c4e1f0.
+// A source without a digest, such as a folder that is not in a repository, is named alone.
 func sourceLine(s apply.Source) string {
 	if commit := s.Digest["sha1"]; commit != "" {
 		return s.Name + " commit " + commit
@@ -347,7 +367,9 @@ func sourceLine(s apply.Source) string {
 	return s.Name
 }
 
-// planAndApply plans, checks and applies.
+// planAndApply plans, checks and applies, or shows what it would apply. Nothing is written before all checks have
+// passed: the preflights, the plan itself, such as objects of other apps, and the limit of deletions. After an
+// error of the applier the objects that were written stay, and the same command continues.
 func (d *deliverer) planAndApply(ctx context.Context, cfg *config.Config) error {
 	f := d.flags
 	if err := d.makePlan(ctx, cfg); err != nil {
@@ -361,6 +383,7 @@ func (d *deliverer) planAndApply(ctx context.Context, cfg *config.Config) error 
 		fmt.Fprintln(d.Err, "sluice: blocked by the preflights; nothing was changed")
 		return command.ErrFindings
 	}
+	// After the preflights: their findings help more than the first object that stops the plan.
 	if err := d.plan.Err(); err != nil {
 		return err
 	}
@@ -402,7 +425,9 @@ func (d *deliverer) makePlan(ctx context.Context, cfg *config.Config) (err error
 	return err
 }
 
-// runPreflights runs the preflights and tells what they found. It returns whether that blocks.
+// runPreflights runs the preflights and tells what they found. It returns whether that blocks. With -o json the
+// report becomes part of the result. Otherwise it is printed if --report asks for it, or if there is anything to
+// say.
 func (d *deliverer) runPreflights(ctx context.Context, cfg *config.Config) (bool, error) {
 	ran, err := d.applier.Preflight(ctx, d.plan, apply.PreflightOptions{Enabled: cfg.Enabled})
 	d.told.wipeBar()
@@ -417,6 +442,7 @@ func (d *deliverer) runPreflights(ctx context.Context, cfg *config.Config) (bool
 	r := preflight.Report(cfg, ran, "cluster "+d.applier.Host(), strings.Join(names, ", "), d.loaded.crds, d.Now())
 	o := d.ReportOptions()
 	o.Verbose, o.Rules = d.flags.verbose, preflight.Doc
+	// apply has no flag for it, and auto is always understood.
 	o.Color, _ = d.WantsColor("auto")
 	s := r.Summary()
 	switch {
@@ -450,7 +476,11 @@ func (d *deliverer) showUnowned() {
 	}
 }
 
-// showPlan tells what a dry run found.
+// showPlan tells what a dry run found. Unchanged objects are left out without --verbose: most objects of most
+// applies are unchanged.
+//
+//	would create ConfigMap default/prices
+//	would update Deployment.apps default/frontend, taking it over from helm
 func (d *deliverer) showPlan() {
 	for i := range d.plan.Items {
 		if it := &d.plan.Items[i]; it.Action != apply.Unchanged || d.flags.verbose {
@@ -469,12 +499,15 @@ func (d *deliverer) showPlan() {
 	}
 }
 
-// reportOutcome tells the outcome.
+// reportOutcome tells the outcome, whatever err says, and returns the error that the command ends with. In text,
+// the line with the counts is printed only if something was done or all was tried: after a refusal, zero objects
+// are no news.
 func (d *deliverer) reportOutcome(err error) error {
 	d.told.wipeBar()
 	if d.plan != nil {
 		d.recordObjects()
 	}
+	// Without a plan the run failed before it could write.
 	changed := d.plan != nil && d.applier.Writes() > 0
 	err = d.judgeOutcome(err, changed)
 	if d.flags.output == "json" {
@@ -486,7 +519,8 @@ func (d *deliverer) reportOutcome(err error) error {
 	return err
 }
 
-// recordObjects takes what became of each object into the result.
+// recordObjects takes what became of each object into the result. Deletions are recorded with --prune only, since
+// without it nothing of the inventory was looked at.
 func (d *deliverer) recordObjects() {
 	r := &d.result
 	for i := range d.plan.Items {
@@ -507,7 +541,10 @@ func (d *deliverer) recordObjects() {
 	}
 }
 
-// judgeOutcome takes the outcome into the result, and returns the error that the command ends with.
+// judgeOutcome takes the outcome into the result, and returns the error that the command ends with:
+// [command.ErrFindings] (exit code 1) if fields or objects of others are in the way, or a preflight said no, and
+// the error itself (exit code 2) if something broke. changed tells whether anything was written. If an error comes
+// after writes, a note says what was written and that the command can be repeated.
 func (d *deliverer) judgeOutcome(err error, changed bool) error {
 	r := &d.result
 	var conflict *apply.ConflictError
@@ -546,7 +583,8 @@ func (d *deliverer) judgeOutcome(err error, changed bool) error {
 	return err
 }
 
-// summaryLine counts what was done.
+// summaryLine counts what was done. For example: app shop: 2 created, 1 updated, 5 unchanged. In a dry run the
+// words are "to be created" and so on.
 func (d *deliverer) summaryLine() string {
 	var parts []string
 	words := map[apply.Action]string{

@@ -1,21 +1,28 @@
 package apply
 
+// What would an apply change? Diff plans as apply does, and sends each change to the API server as a dry run. What
+// it prints is the difference between the live object and the answer, so it has the defaults that the server fills
+// in, and what admission changes. Values of Secrets are never in the output; --mask hides more. For example,
+// --mask /data/* hides all values of ConfigMaps.
+
 import (
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 	"time"
 
+	"github.com/pmezard/go-difflib/difflib"
 	"github.com/spf13/cobra"
+	"sigs.k8s.io/yaml"
 
 	"sluice.dev/apply"
 	"sluice.dev/internal/brief"
 	"sluice.dev/internal/cli/command"
 	"sluice.dev/internal/config"
-	"sluice.dev/report"
 )
 
 // NewDiff returns the command diff.
@@ -62,14 +69,13 @@ objects that --prune would keep block an apply.`,
 
 // DiffResult is the differences for programs.
 type DiffResult struct {
-	APIVersion string           `json:"apiVersion"`
-	Kind       string           `json:"kind"`
-	App        string           `json:"app,omitempty"`
-	Namespace  string           `json:"namespace"`
-	Sources    []apply.Source   `json:"sources"`
-	Ran        []string         `json:"preflights,omitempty"`
-	Report     json.RawMessage  `json:"report,omitempty"`
-	Conflicts  []apply.Conflict `json:"conflicts,omitempty"`
+	command.Document `json:",inline"`
+	App              string           `json:"app,omitempty"`
+	Namespace        string           `json:"namespace"`
+	Sources          []apply.Source   `json:"sources"`
+	Ran              []string         `json:"preflights,omitempty"`
+	Report           json.RawMessage  `json:"report,omitempty"`
+	Conflicts        []apply.Conflict `json:"conflicts,omitempty"`
 	// Warnings are what the API server warns of.
 	Warnings []apply.Warning `json:"warnings,omitempty"`
 	// Error says which objects belong to other apps; then nothing was compared.
@@ -81,6 +87,9 @@ type DiffResult struct {
 	Kept []ObjectResult `json:"kept,omitempty"`
 }
 
+// runDiff compares, and returns [command.ErrFindings] if anything differs or blocks an apply. Preflights run only
+// if --preflight or a configuration names some: a diff is asked for often, and they can take long. Everything but
+// the differences goes to standard error, so that the output can be piped.
 func (d *differ) runDiff(ctx context.Context, color string) (err error) {
 	f := d.flags
 	if d.color, err = d.WantsColor(color); err != nil {
@@ -96,11 +105,12 @@ func (d *differ) runDiff(ctx context.Context, color string) (err error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, f.timeout, fmt.Errorf("the time of --timeout %s is over", f.timeout))
 	defer cancel()
 	d.result = DiffResult{
-		APIVersion: report.APIVersion, Kind: "Diff", App: f.app, Namespace: d.applier.namespace, Sources: d.loaded.sources, Differences: []apply.Difference{},
+		Document: command.DocumentOf("Diff"), App: f.app, Namespace: d.applier.namespace, Sources: d.loaded.sources, Differences: []apply.Difference{},
 	}
 	if f.report != "" && f.report != "text" {
 		d.out = d.Err // standard output is for the document
 	}
+	// Objects of other apps would block the apply: that is an answer, and no failure.
 	err = d.makePlan(ctx, cfg)
 	if errors.Is(err, apply.ErrOtherApp) {
 		return d.otherApps(err)
@@ -108,6 +118,7 @@ func (d *differ) runDiff(ctx context.Context, color string) (err error) {
 	if err != nil {
 		return err
 	}
+	// What the plan tells on its way is not part of the differences.
 	d.told = &teller{Env: d.Env, lines: d.Err, quiet: true}
 	d.showNotes()
 	blocked := false
@@ -134,7 +145,8 @@ type differ struct {
 	result DiffResult
 }
 
-// otherApps tells which objects belong to other apps.
+// otherApps tells which objects belong to other apps. An apply would be blocked by them, so nothing is compared.
+// With -o json the document has the reason.
 func (d *differ) otherApps(err error) error {
 	d.told = &teller{Env: d.Env, lines: d.out}
 	d.showOtherApps(err)
@@ -145,7 +157,9 @@ func (d *differ) otherApps(err error) error {
 	return command.ErrFindings
 }
 
-// printDifferences prints the differences, and reports whether there are any, or conflicts.
+// printDifferences prints the differences, and reports whether there are any, or conflicts. Fields of other owners
+// are no error here: they are told as conflicts, and the differences are those of an apply that takes the fields
+// over.
 func (d *differ) printDifferences(ctx context.Context) (bool, error) {
 	differences, err := d.applier.Try(ctx, d.plan, apply.TryOptions{Contents: true, Local: true})
 	d.told.printWarnings(d.plan.Warnings())
@@ -172,12 +186,24 @@ func (d *differ) printDifferences(ctx context.Context) (bool, error) {
 	return ok || len(differences)+len(d.result.Kept) > 0, err
 }
 
+// encodeDocument prints the document of -o json. Differences is empty and not null if there is none.
 func (d *differ) encodeDocument(differences []apply.Difference) error {
 	d.result.Ran, d.result.Report, d.result.Warnings = d.deliverer.result.Ran, d.deliverer.result.Report, d.plan.Warnings()
 	d.result.Differences, d.result.Unowned = append(d.result.Differences, differences...), d.plan.Unowned()
 	return command.Encode(d.out, d.result)
 }
 
+// showDifferences prints each difference as a unified diff, then what --prune would keep, then the counts. Notes
+// about single objects go to standard error. An object that is taken over from another app has a line of its own,
+// since the diff itself does not show that.
+//
+//	--- cluster ConfigMap default/prices
+//	+++ source ConfigMap default/prices
+//	@@ -2,3 +2,3 @@
+//	 data:
+//	-  apple: "2"
+//	+  apple: "3"
+//	0 to be created, 1 to be updated, 0 to be deleted
 func showDifferences(e *command.Env, out io.Writer, differences []apply.Difference, stay []ObjectResult, look diffLook, color bool) error {
 	counts := map[apply.Action]int{}
 	for _, d := range differences {
@@ -209,7 +235,8 @@ func showDifferences(e *command.Env, out io.Writer, differences []apply.Differen
 	return nil
 }
 
-// paintDiff colours the lines of a diff.
+// paintDiff colours the lines of a diff. Without color the text stays as it is. The head of a file (+++ and ---)
+// is bold, so it is looked at before the changed lines.
 func paintDiff(text string, color bool) string {
 	if !color {
 		return text
@@ -232,4 +259,166 @@ func paintDiff(text string, color bool) string {
 		b.WriteString(code + strings.TrimSuffix(line, "\n") + "\x1b[0m\n")
 	}
 	return b.String()
+}
+
+// diffLook says how differences are shown.
+type diffLook struct {
+	context     int
+	onlyChanges bool
+	masks       []string
+}
+
+func (l *diffLook) addTo(cmd *cobra.Command) {
+	fs := cmd.Flags()
+	fs.IntVar(&l.context, "unified", 3, "number of unchanged lines around each change; -1 for all")
+	fs.BoolVar(&l.onlyChanges, "only-changes", false, "show the content of changed objects, and only the names of created or deleted ones")
+	fs.StringArrayVar(&l.masks, "mask", nil, "field with values to hide, as a JSON pointer such as /data/password; * stands for all keys or items (may be repeated). Diff never shows values of Secrets")
+}
+
+// checkFlags refuses a context below -1, and masks that are no JSON pointers (RFC 6901) below the root.
+func (l *diffLook) checkFlags() error {
+	if l.context < -1 {
+		return fmt.Errorf("--unified %d: it is 0 or more, or -1 for all lines", l.context)
+	}
+	for _, m := range l.masks {
+		if !strings.HasPrefix(m, "/") || m == "/" {
+			return fmt.Errorf("--mask %q: it is a JSON pointer such as /data/password", m)
+		}
+	}
+	return nil
+}
+
+// maskDifferences masks values in the differences.
+func (l *diffLook) maskDifferences(list []apply.Difference) error {
+	if len(l.masks) == 0 {
+		return nil
+	}
+	for i := range list {
+		d := &list[i]
+		before, after, err := bothDecoded(d.Before, d.After)
+		if err != nil {
+			return fmt.Errorf("%s: %w", d.ID, err)
+		}
+		for _, m := range l.masks {
+			keys := strings.Split(m[1:], "/")
+			for k := range keys {
+				// The escapes of RFC 6901.
+				keys[k] = strings.NewReplacer("~1", "/", "~0", "~").Replace(keys[k])
+			}
+			maskBoth(before, after, keys)
+		}
+		if d.Before, err = yamlOf(before); err == nil {
+			d.After, err = yamlOf(after)
+		}
+		if err != nil {
+			return fmt.Errorf("%s: %w", d.ID, err)
+		}
+	}
+	return nil
+}
+
+// bothDecoded reads both sides of a difference, which are YAML. The side of an object that does not exist is
+// empty, and becomes nil.
+func bothDecoded(before, after string) (b, a any, err error) {
+	return b, a, errors.Join(yaml.Unmarshal([]byte(before), &b), yaml.Unmarshal([]byte(after), &a))
+}
+
+// yamlOf writes one side of a difference again; nil, for an object that does not exist, is empty.
+func yamlOf(v any) (string, error) {
+	if v == nil {
+		return "", nil
+	}
+	text, err := yaml.Marshal(v)
+	return string(text), err
+}
+
+// maskBoth replaces what stands at a path in both, so that whether it differs is still to be seen. The text that
+// stands for a value says so if the other side has another one. keys is what is left of the path; it is never
+// empty.
+func maskBoth(before, after any, keys []string) {
+	for _, key := range keysOf(before, after, keys[0]) {
+		b, putBefore := partAt(before, key)
+		a, putAfter := partAt(after, key)
+		if len(keys) > 1 {
+			maskBoth(b, a, keys[1:])
+			continue
+		}
+		// Values are compared as JSON, so that the order of keys does not count as a difference.
+		x, errB := json.Marshal(b)
+		y, errA := json.Marshal(a)
+		hidden := "(hidden)"
+		if putBefore != nil && putAfter != nil && (errB != nil || errA != nil || string(x) != string(y)) {
+			hidden = "(hidden, another value)"
+		}
+		if putBefore != nil {
+			putBefore("(hidden)")
+		}
+		if putAfter != nil {
+			putAfter(hidden)
+		}
+	}
+}
+
+// keysOf are the keys, or indexes as numbers, that a part of a path means.
+func keysOf(before, after any, key string) []string {
+	if key != "*" {
+		return []string{key}
+	}
+	var out []string
+	for _, v := range []any{before, after} {
+		switch v := v.(type) {
+		case map[string]any:
+			for k := range v {
+				out = append(out, k)
+			}
+		case []any:
+			for i := range v {
+				out = append(out, fmt.Sprint(i))
+			}
+		}
+	}
+	slices.Sort(out)
+	return slices.Compact(out)
+}
+
+// partAt returns the value at a key or an index, and what puts a text in its place; nil if there is none. Writing
+// into the value changes the object that v is part of.
+func partAt(v any, key string) (value any, put func(text string)) {
+	switch v := v.(type) {
+	case map[string]any:
+		if value, ok := v[key]; ok {
+			return value, func(text string) { v[key] = text }
+		}
+	case []any:
+		for i := range v {
+			if fmt.Sprint(i) == key {
+				return v[i], func(text string) { v[i] = text }
+			}
+		}
+	}
+	return nil, nil
+}
+
+// unifiedDiff is a difference as a unified diff. With --only-changes, an object that is created or deleted is one
+// line.
+func (l *diffLook) unifiedDiff(d *apply.Difference) (string, error) {
+	if l.onlyChanges && (d.Before == "" || d.After == "") {
+		word := "created"
+		if d.After == "" {
+			word = "deleted"
+		}
+		return fmt.Sprintf("# %s will be %s\n", d.ID, word), nil
+	}
+	context := l.context
+	if context < 0 {
+		// All lines: no change is farther from the next than both texts are long.
+		context = strings.Count(d.Before, "\n") + strings.Count(d.After, "\n")
+	}
+	lines := func(text string) []string {
+		if text == "" {
+			return nil
+		}
+		return difflib.SplitLines(strings.TrimSuffix(text, "\n"))
+	}
+	return difflib.GetUnifiedDiffString(difflib.UnifiedDiff{A: lines(d.Before), B: lines(d.After), FromFile: "cluster " + d.String(), ToFile: "source " + d.String(), Context: context})
 }

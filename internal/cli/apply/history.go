@@ -1,5 +1,10 @@
 package apply
 
+// What did an app consist of before, and how does one get back there? The inventory of an app keeps its last
+// revisions: when each was applied, and the sources with their commits or digests. sluice history lists them.
+// apply --revision DIGEST reads the sources of one again, at exactly the state that they had. For example,
+// git+https://example.com/shop.git?ref=main becomes the same URL with ref=0c4e1f0...
+
 import (
 	"context"
 	"errors"
@@ -13,9 +18,9 @@ import (
 	"sluice.dev/apply"
 	"sluice.dev/internal/cli/command"
 	"sluice.dev/internal/sourceurl"
-	"sluice.dev/report"
 )
 
+// historyFlags are those of history: the cluster, and the format.
 type historyFlags struct {
 	command.ClusterFlags
 
@@ -51,18 +56,24 @@ and the sources with commit or digest. To go back to one, run sluice apply --app
 	return cmd
 }
 
-// HistoryResult is the history for programs.
+// HistoryResult is the history for programs. Revisions are the newest first; it is empty and not null if none is
+// recorded.
 type HistoryResult struct {
-	APIVersion string           `json:"apiVersion"`
-	Kind       string           `json:"kind"`
-	App        string           `json:"app"`
-	Namespace  string           `json:"namespace"`
-	Revisions  []apply.Revision `json:"revisions"`
+	command.Document `json:",inline"`
+	App              string           `json:"app"`
+	Namespace        string           `json:"namespace"`
+	Revisions        []apply.Revision `json:"revisions"`
 }
 
+// showHistory prints the revisions of an app, the newest first. An app without any, as one that was applied by an
+// older Sluice, is no error: a note says when there will be one.
+//
+//	APPLIED               OBJECTS  SOURCE
+//	2026-11-02T08:30:00Z  12       git+https://example.com/shop.git?ref=v2 commit 0c4e1f0...
+//	2026-10-30T14:05:12Z  11       git+https://example.com/shop.git?ref=v1 commit 93ab7d2...
 func showHistory(e *command.Env, output string, v *apply.Inventory) error {
 	if output == "json" {
-		return command.Encode(e.Out, HistoryResult{report.APIVersion, "History", v.App, v.Namespace, append([]apply.Revision{}, v.History...)})
+		return command.Encode(e.Out, HistoryResult{command.DocumentOf("History"), v.App, v.Namespace, append([]apply.Revision{}, v.History...)})
 	}
 	if len(v.History) == 0 {
 		fmt.Fprintln(e.Err, "no revision is recorded; the next apply with another source records it")
@@ -81,7 +92,9 @@ func showHistory(e *command.Env, output string, v *apply.Inventory) error {
 	return nil
 }
 
-// goBack puts the sources of an earlier revision in the place of -f, at the state that they had then.
+// goBack puts the sources of an earlier revision in the place of -f, at the state that they had then. The text of
+// --revision may be the beginning of a commit or a digest. If revisions with different sources have it, that is an
+// error.
 func (d *deliverer) goBack(ctx context.Context) (*apply.Revision, error) {
 	f := d.flags
 	v, err := d.applier.App(ctx, d.applier.namespace, f.app)
@@ -112,7 +125,8 @@ func (d *deliverer) goBack(ctx context.Context) (*apply.Revision, error) {
 	return found, nil
 }
 
-// pinnedSource names a source at the commit or image that it had.
+// pinnedSource names a source at the commit or image that it had. Sources that keep no history, such as a folder
+// or a URL, are named as they were: checkStillHolds finds out whether they still hold the same.
 func pinnedSource(s apply.Source) (string, error) {
 	scheme, rest, remote := strings.Cut(s.Name, "://")
 	commit, image := s.Digest["sha1"], s.Digest["sha256"]
@@ -136,6 +150,7 @@ func pinnedSource(s apply.Source) (string, error) {
 		return "git:" + commit + path, nil
 	case scheme == "oci" && remote && image != "":
 		rest, _, _ = strings.Cut(rest, "@")
+		// A colon before the last slash is that of a port, and no tag.
 		if i := strings.LastIndexByte(rest, ':'); i > strings.LastIndexByte(rest, '/') {
 			rest = rest[:i]
 		}
@@ -144,7 +159,8 @@ func pinnedSource(s apply.Source) (string, error) {
 	return s.Name, nil
 }
 
-// checkStillHolds tells whether sources hold what they held in a revision.
+// checkStillHolds tells whether sources hold what they held in a revision. It compares digests, so a source that
+// cannot be pinned is applied only if its content is what it was.
 func checkStillHolds(r *apply.Revision, now []apply.Source) error {
 	for i, s := range r.Sources {
 		if i >= len(now) || !maps.Equal(s.Digest, now[i].Digest) {

@@ -1,5 +1,9 @@
 package apply
 
+// Which apps does a cluster have, and in which state are they? sluice ls reads the inventories, which are
+// ConfigMaps in the namespaces of the apps. With the name of an app it reads the live objects as well, and says of
+// each whether it is ready. It never writes.
+
 import (
 	"cmp"
 	"context"
@@ -12,9 +16,9 @@ import (
 
 	"sluice.dev/apply"
 	"sluice.dev/internal/cli/command"
-	"sluice.dev/report"
 )
 
+// lsFlags are those of ls. all lists the apps of all namespaces; orphans lists objects instead of apps.
 type lsFlags struct {
 	command.ClusterFlags
 
@@ -60,13 +64,18 @@ the named app, of all apps of the namespace, or with -A of all apps. sluice adop
 	return cmd
 }
 
-// AppList is the apps for programs.
+// AppList is the apps for programs. Apps is empty and not null if there is none.
 type AppList struct {
-	APIVersion string             `json:"apiVersion"`
-	Kind       string             `json:"kind"`
-	Apps       []*apply.Inventory `json:"apps"`
+	command.Document `json:",inline"`
+	Apps             []*apply.Inventory `json:"apps"`
 }
 
+// listApps prints the apps of a namespace, or of all. An inventory that cannot be read is an error, but the others
+// are printed before it. The source is the one that is applied, or for an app whose first apply has not ended, the
+// one that is on its way.
+//
+//	NAMESPACE  APP   STATE    OBJECTS  SINCE                 SOURCE
+//	default    shop  applied  12       2026-11-02T08:30:00Z  config/
 func listApps(ctx context.Context, e *command.Env, f *lsFlags, a *connection) error {
 	namespace := a.namespace
 	if f.all {
@@ -77,7 +86,7 @@ func listApps(ctx context.Context, e *command.Env, f *lsFlags, a *connection) er
 		return err
 	}
 	if f.output == "json" {
-		return errors.Join(err, command.Encode(e.Out, AppList{report.APIVersion, "AppList", append([]*apply.Inventory{}, apps...)}))
+		return errors.Join(err, command.Encode(e.Out, AppList{command.DocumentOf("AppList"), append([]*apply.Inventory{}, apps...)}))
 	}
 	if len(apps) == 0 && err == nil {
 		if namespace == "" {
@@ -107,7 +116,7 @@ func listApps(ctx context.Context, e *command.Env, f *lsFlags, a *connection) er
 	return err
 }
 
-// timeText is a time in a table.
+// timeText is a time in a table. It is in UTC, to the second; a dash stands for none.
 func timeText(t *metav1.Time) string {
 	if t == nil {
 		return "-"
@@ -115,14 +124,19 @@ func timeText(t *metav1.Time) string {
 	return t.UTC().Format(time.RFC3339)
 }
 
-// ObjectList is the objects of an app for programs.
+// ObjectList is the objects of an app for programs, each with its state.
 type ObjectList struct {
-	APIVersion string           `json:"apiVersion"`
-	Kind       string           `json:"kind"`
-	App        *apply.Inventory `json:"app"`
-	Objects    []apply.NotReady `json:"objects"`
+	command.Document `json:",inline"`
+	App              *apply.Inventory `json:"app"`
+	Objects          []apply.NotReady `json:"objects"`
 }
 
+// listObjects prints the objects of an app with their states, the sources, and what is unusual about the app: an
+// inventory that was created again, or a run that has not ended in order.
+//
+//	source config/
+//	NAMESPACE  KIND             NAME      STATE    MESSAGE
+//	default    Deployment.apps  frontend  Current
 func listObjects(ctx context.Context, e *command.Env, f *lsFlags, a *connection, app string) error {
 	v, err := a.App(ctx, a.namespace, app)
 	if err != nil {
@@ -133,7 +147,7 @@ func listObjects(ctx context.Context, e *command.Env, f *lsFlags, a *connection,
 		return err
 	}
 	if f.output == "json" {
-		return command.Encode(e.Out, ObjectList{report.APIVersion, "App", v, states})
+		return command.Encode(e.Out, ObjectList{command.DocumentOf("App"), v, states})
 	}
 	for _, s := range v.Sources {
 		fmt.Fprintf(e.Out, "source %s\n", sourceLine(s))

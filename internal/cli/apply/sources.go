@@ -1,5 +1,10 @@
 package apply
 
+// Where do the objects of an apply come from? A source is a file, a folder, standard input, a git revision, a
+// repository, an image, a URL, or a file with a ResolutionRequest. Sources of this machine are read by package
+// input, all others are fetched by the resolvers that also run in clusters, with the credentials of the user. What
+// a source held is noted with its commit or digest, for the inventory and for provenance.
+
 import (
 	"cmp"
 	"context"
@@ -12,6 +17,7 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/yaml"
 
@@ -26,7 +32,7 @@ import (
 	"sluice.dev/resolve"
 )
 
-// sourceFlags say where objects come from.
+// sourceFlags say where objects come from. mayBeEmpty accepts a source without an object among several.
 type sourceFlags struct {
 	sources    []string
 	mayBeEmpty bool
@@ -40,6 +46,7 @@ git+https://HOST/REPO//PATH?ref=REV (also git+ssh and git+file), oci://REGISTRY/
 Pipe the output of Kustomize or Helm to -f -. Sluice leaves out Helm hooks that do not belong to an install or an upgrade (test,
 pre-delete, ...), and applies the other hooks like other objects.`
 
+// addSources adds -f, and the flags for sources that are fetched.
 func (f *sourceFlags) addSources(cmd *cobra.Command) {
 	fs := cmd.Flags()
 	f.AddRemote(fs)
@@ -64,7 +71,9 @@ type fetcher struct {
 	out    loaded
 }
 
-// loadAllSources reads all sources, in their order.
+// loadAllSources reads all sources, in their order. All objects come from the sources that hold any: a source that
+// is empty among several is an error without --allow-empty, since it is most often a wrong path. Standard input
+// can be one source only.
 func loadAllSources(ctx context.Context, e *command.Env, f *sourceFlags, cluster *rest.Config) (*loaded, error) {
 	if len(f.sources) == 0 {
 		return nil, errors.New("nothing to do: give a source with -f (a file, a directory, -, git+https://..., oci://..., https://...)")
@@ -76,6 +85,7 @@ func loadAllSources(ctx context.Context, e *command.Env, f *sourceFlags, cluster
 	defer remote.Close()
 	r := &fetcher{Env: e, remote: remote, out: loaded{crds: map[string]input.Document{}}}
 	for _, s := range f.sources {
+		// A source with nothing but a configuration of kapp is not empty.
 		before := len(r.out.objects) + len(r.out.configs)
 		if err := r.readSource(ctx, s); err != nil {
 			return nil, err
@@ -90,7 +100,8 @@ func loadAllSources(ctx context.Context, e *command.Env, f *sourceFlags, cluster
 	return &r.out, nil
 }
 
-// missingSourcesError tells of all files and directories that do not exist.
+// missingSourcesError tells of all files and directories that do not exist. It returns nil if all are there, and
+// does not look at sources that are no files.
 func missingSourcesError(sources []string) error {
 	var names []string
 	for _, s := range sources {
@@ -109,7 +120,7 @@ func missingSourcesError(sources []string) error {
 		"git+https://HOST/REPO//PATH?ref=REV (also git+http, git+ssh, git+file), oci://REGISTRY/REPO:TAG, https://URL or http://URL", strings.Join(names, ", "))
 }
 
-// readSource reads one source.
+// readSource reads one source. A repository on this machine (git+file) is read by git itself, without a resolver.
 func (r *fetcher) readSource(ctx context.Context, s string) error {
 	scheme, _, remote := strings.Cut(s, "://")
 	switch {
@@ -159,7 +170,10 @@ func withBuildHint(err error, src input.Source) error {
 	return err
 }
 
-// readLocal reads files, standard input, or a revision of a local repository. uri, if not empty, is the URI of the source in the result.
+// readLocal reads files, standard input, or a revision of a local repository. uri, if not empty, is the URI of the
+// source in the result. A ResolutionRequest in a file is not applied: it is resolved here, and its content takes
+// its place. In a git revision it is an object like others, because what it names could be another content
+// tomorrow.
 func (r *fetcher) readLocal(ctx context.Context, name string, src input.Source, dir, uri string) error {
 	if src.Kind == input.Cluster {
 		return errors.New("the cluster is no source; a file called cluster is ./cluster")
@@ -173,12 +187,14 @@ func (r *fetcher) readLocal(ctx context.Context, name string, src input.Source, 
 		text.Write(o.JSON)
 		text.WriteByte('\n')
 	}
+	// The digest is that of the objects, so it does not change with comments or the order of files.
 	source := apply.Source{Name: name, URI: uri, Digest: resolve.SHA256([]byte(text.String()))}
 	if set.Commit != "" {
 		source.Digest = map[string]string{"sha1": set.Commit}
 	}
 	requests, objects := []input.Object(nil), []input.Object(nil)
 	for _, o := range set.Objects {
+		// In a revision, a request is an object to apply: its content could change under the same commit.
 		if src.Kind != input.Git && isRequest(o.JSON) {
 			requests = append(requests, o)
 			continue
@@ -199,7 +215,7 @@ func (r *fetcher) readLocal(ctx context.Context, name string, src input.Source, 
 	return nil
 }
 
-// takeObjects adds the objects of a set.
+// takeObjects adds the objects of a set. Configurations of kapp among them are kept apart.
 func (r *fetcher) takeObjects(set *input.Set, source apply.Source) error {
 	for _, w := range set.Warnings {
 		fmt.Fprintln(r.Err, "warning:", w.Position.Tell(w.Message))
@@ -231,15 +247,14 @@ func (r *fetcher) takeResource(ctx context.Context, name string, res *resolve.Re
 
 // isRequest tells whether an object is a ResolutionRequest.
 func isRequest(json []byte) bool {
-	var head struct {
-		APIVersion string `json:"apiVersion"`
-		Kind       string `json:"kind"`
-	}
+	var head metav1.TypeMeta
 	return yaml.Unmarshal(json, &head) == nil && head.Kind == "ResolutionRequest" && strings.HasPrefix(head.APIVersion, resolution.GroupName+"/")
 }
 
-// resolveRequest resolves a ResolutionRequest on this machine.
+// resolveRequest resolves a ResolutionRequest on this machine. The resolver is named by the label, as in a
+// cluster. Errors begin with the place of the request.
 func (r *fetcher) resolveRequest(ctx context.Context, o input.Object) error {
+	// Every error has the place of the request in its file.
 	fail := func(format string, args ...any) error {
 		return fmt.Errorf("%s:%d: ResolutionRequest: %w", o.File, o.Line, fmt.Errorf(format, args...))
 	}

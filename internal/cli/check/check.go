@@ -31,6 +31,8 @@ import (
 	"sluice.dev/report"
 )
 
+// checkFlags are the flags of check. The commands filter and check conversion use a part of them, and leave the
+// others at values that have no effect.
 type checkFlags struct {
 	git         string
 	ci          bool
@@ -56,7 +58,8 @@ type checkFlags struct {
 	resolve.RemoteFlags
 }
 
-// New returns the command check.
+// New returns the command check. It reads both sides, brings their CRDs together in pairs, compares each pair, and
+// prints one report.
 func New(e *command.Env) *cobra.Command {
 	f := &checkFlags{}
 	cmd := &cobra.Command{
@@ -115,6 +118,7 @@ Exit codes: 0 no failing finding, 1 findings at a failing level, 2 error.`,
 				}
 				return c.runReleases(cmd.Context(), f.releases, args)
 			}
+			// Without the flag, the objects of the cluster are read if OLD is the cluster.
 			f.noObjects = cmd.Flags().Changed("objects") && !f.objects
 			return c.runCheck(cmd.Context(), args)
 		},
@@ -154,7 +158,8 @@ func (f *checkFlags) addJudgement(cmd *cobra.Command) {
 	command.Complete(cmd, "fail-mode", "closed", "open")
 }
 
-// checker is one run of the command.
+// checker is one run of the command. Commands that compare several pairs of sources copy it. Notes that both sides
+// share are told once, so it remembers what was told.
 type checker struct {
 	*command.Env
 	flags *checkFlags
@@ -188,23 +193,20 @@ func newChecker(e *command.Env, f *checkFlags) *checker {
 	return &checker{Env: e, flags: f, remote: &resolve.Remote{Env: e, Flags: &f.RemoteFlags}}
 }
 
-// side is what one source holds, by name.
+// side is what one source holds.
 type side struct {
-	name    string
-	crds    map[string][]input.Document
-	skipped map[string]int
-	unread  []input.Unread
-	// live is set for the cluster, which has CRDs that nobody speaks of.
-	live bool
-	// missing are the paths that a side of a range of revisions does not have.
-	missing []string
-	// files is set for files. What was not read of them, and the kustomizations, are as in [input.Set].
-	files                   bool
-	remarks                 []input.Remark
-	submodules              []input.Submodule
-	patches, kustomizations []string
+	// Set is what was read of files; it is empty for the cluster.
+	input.Set
+	name string
+	// crds are the definitions by name.
+	crds map[string][]input.Document
+	// live is set for the cluster, which has CRDs that nobody speaks of, and files for files.
+	live, files bool
 }
 
+// runCheck compares what the arguments name, prints the report, and returns [command.ErrFindings] if a finding
+// fails. Configuration, colors and the variables of a CI system are judged before anything is read, because
+// mistakes in them are cheap to find.
 func (c *checker) runCheck(ctx context.Context, args []string) error {
 	cfg, err := c.loadConfig()
 	if err != nil {
@@ -223,6 +225,11 @@ func (c *checker) runCheck(ctx context.Context, args []string) error {
 	if err != nil {
 		return err
 	}
+	return c.printReport(ctx, r, color)
+}
+
+// printReport prints a report, or opens it in the browser, and returns [command.ErrFindings] if a finding fails.
+func (c *checker) printReport(ctx context.Context, r *report.Report, color bool) (err error) {
 	o := c.ReportOptions()
 	o.Verbose, o.Color, o.Date, o.Rules = c.flags.verbose, color, c.Now().Format(time.DateOnly), preflight.Doc
 	if c.flags.open {
@@ -236,7 +243,8 @@ func (c *checker) runCheck(ctx context.Context, args []string) error {
 	return command.FindingsIf(r.Failing() > 0)
 }
 
-// openReport opens a report in the browser. It prints the name of the file, which stays.
+// openReport opens a report in the browser. It prints the name of the file, which stays. A browser that does not
+// open is a warning, and no error.
 func (c *checker) openReport(ctx context.Context, r *report.Report, o report.Options) error {
 	file, err := os.CreateTemp("", "sluice-check-*.html")
 	if err != nil {
@@ -252,7 +260,8 @@ func (c *checker) openReport(ctx context.Context, r *report.Report, o report.Opt
 	return nil
 }
 
-// compareArguments compares what the arguments name.
+// compareArguments compares what the arguments name. If it fails, the remarks are told on standard error: they may
+// say why a side has less than the user thinks.
 func (c *checker) compareArguments(ctx context.Context, cfg *config.Config, args []string) (_ *report.Report, err error) {
 	defer func() {
 		if err != nil { // there is no report that has them
@@ -267,7 +276,8 @@ func (c *checker) compareArguments(ctx context.Context, cfg *config.Config, args
 	return c.compareSides(ctx, cfg)
 }
 
-// compareSides compares the sides that were read.
+// compareSides compares the sides that were read. The configuration is applied last, when all findings are there:
+// suppressions and levels are about single findings.
 func (c *checker) compareSides(ctx context.Context, cfg *config.Config) (*report.Report, error) {
 	pairs, err := c.pairCRDs()
 	if err != nil {
@@ -289,15 +299,21 @@ func (c *checker) compareSides(ctx context.Context, cfg *config.Config) (*report
 			return nil, err
 		}
 	}
-	if c.flags.output == "html" {
-		addSchemas(r.CRDs, pairs)
-	}
 	locateFindings(r.CRDs, pairs)
+	for i, p := range pairs {
+		if c.flags.output == "html" { // other formats do not show them
+			r.CRDs[i].Schemas = compat.SchemaTrees(crdOf(p.old), crdOf(p.next))
+		}
+	}
 	cfg.Apply(r, c.Now())
 	r.Sort()
 	return r, nil
 }
 
+// loadConfig reads the configuration, and judges the flags that go with it. Of the Kubernetes version, the flag
+// takes precedence over the configuration; if neither names one, c.kube stays nil, and the cluster or this build
+// decide later. Notes about parts of a configuration of other tools that have no effect here are told with
+// --verbose; suppressions that match nothing are always told.
 func (c *checker) loadConfig() (*config.Config, error) {
 	cfg, notes, err := config.Load(config.Options{
 		Files: c.flags.configs, Mode: c.flags.mode, FailMode: c.flags.failMode, Rules: preflight.Rules(),
@@ -347,8 +363,9 @@ func (f *checkFlags) settleFlags(cmd *cobra.Command) error {
 	return nil
 }
 
-// loadSides reads both sides.
+// loadSides reads both sides. The cluster is read after the files, and only for the CRDs that the other side has.
 func (c *checker) loadSides(ctx context.Context, args []string) error {
+	// One set of patterns for both sides: a file that is left out on one side only would count as removed.
 	exclude, err := c.excludePatterns()
 	if err != nil {
 		return err
@@ -370,6 +387,7 @@ func (c *checker) loadSides(ctx context.Context, args []string) error {
 	if from.Kind == input.Cluster {
 		c.old, err = c.readLiveCRDs(ctx, c.next)
 	}
+	// Asking takes the live CRDs, the rules of the server's own version, and the right to write.
 	if c.asksServer = err == nil && c.asksServer && c.old.live; c.asksServer {
 		err = c.mayAsk(ctx)
 	}
@@ -382,12 +400,14 @@ func (c *checker) loadSides(ctx context.Context, args []string) error {
 	return err
 }
 
-// newestKube is the version of the linked libraries.
+// newestKube is the version of the linked libraries. It stands for the version if neither a flag nor a cluster
+// says one.
 func newestKube() *version.Version {
 	return version.MustParseGeneric(kubeversion.DefaultKubeBinaryVersion)
 }
 
-// readFiles reads the sides that are files.
+// readFiles reads the sides that are files. The new side comes first, so that its notes stand before those of the
+// old side. It also finds CRDs that moved within the old revision.
 func (c *checker) readFiles(ctx context.Context, from, to input.Source, o input.Options) (err error) {
 	// What changed matters, and only two sources of files tell that.
 	o.KeepAll = from.Kind != input.Cluster && to.Kind != input.Cluster
@@ -413,10 +433,13 @@ func (c *checker) readFiles(ctx context.Context, from, to input.Source, o input.
 	return nil
 }
 
-// sourcesOf returns where the old and the new CRDs come from.
+// sourcesOf returns where the old and the new CRDs come from. With --ci it tries the bases of the CI system in
+// their order, until one lacks a commit of HEAD. In a CI job, a range without a new commit is an error: the job
+// would always pass.
 func (c *checker) sourcesOf(ctx context.Context, args []string, o input.Options) (from, to input.Source, err error) {
 	switch {
 	case c.flags.ci:
+		// The note of a range says that HEAD has nothing new over its base; then the next base is tried.
 		for _, base := range c.ciBases {
 			c.flags.git = base + "...HEAD"
 			from, to, err = input.GitRange(ctx, c.flags.git, args, o)
@@ -444,6 +467,8 @@ func (c *checker) sourcesOf(ctx context.Context, args []string, o input.Options)
 		}
 		switch {
 		case from.Kind == input.Git:
+			// A folder beside a revision is most often the work tree of the same repository: it follows the rules
+			// of --git.
 			to = to.InWorkTree()
 		case to.Kind == input.Git:
 			from = from.InWorkTree()
@@ -467,7 +492,8 @@ func (c *checker) withHistoryAdvice(err error) error {
 	return err
 }
 
-// mayAsk finds out whether the API server may be asked to try the new CRDs.
+// mayAsk finds out whether the API server may be asked to try the new CRDs. If not, a warning says why, and the
+// linked code of Kubernetes judges the new CRDs alone.
 func (c *checker) mayAsk(ctx context.Context) error {
 	verbs := []string{"update"}
 	if len(c.old.crds) < len(c.next.crds) {
@@ -481,17 +507,19 @@ func (c *checker) mayAsk(ctx context.Context) error {
 	return err
 }
 
-// readSide loads one source that is not the cluster. A side of a range of revisions may be empty: CRDs come and go.
+// readSide loads one source that is not the cluster. A side of a range of revisions may be empty: CRDs come and
+// go. What was left out is told even if the side cannot be used, because it may be the reason.
 func (c *checker) readSide(ctx context.Context, src input.Source, o input.Options) (side, error) {
 	set, err := c.loadSource(ctx, src, o)
 	if set != nil {
 		c.tellLeftOut(src.String(), set)
 	}
 	missing := errors.Is(err, input.ErrNotFound)
+	// In a history, a folder that does not exist yet or any more is no mistake.
 	if c.flags.git != "" && (errors.Is(err, input.ErrNoCRD) || missing) {
 		if missing {
 			fmt.Fprintln(c.Err, "note:", brief.OneLine(err.Error()))
-			return side{name: src.String(), crds: map[string][]input.Document{}, missing: src.Paths, files: true}, nil
+			return side{name: src.String(), crds: map[string][]input.Document{}, Set: input.Set{Missing: src.Paths}, files: true}, nil
 		}
 		err = nil
 	}
@@ -507,7 +535,8 @@ func (c *checker) readSide(ctx context.Context, src input.Source, o input.Option
 	return newSide(src, set), nil
 }
 
-// loadSource loads a source, which may be remote.
+// loadSource loads a source, which may be remote. The content of a remote source is read as one stream, under the
+// name of the source without credentials.
 func (c *checker) loadSource(ctx context.Context, src input.Source, o input.Options) (_ *input.Set, err error) {
 	switch name := src.String(); {
 	case !src.IsRemote():
@@ -527,16 +556,16 @@ func (c *checker) loadSource(ctx context.Context, src input.Source, o input.Opti
 
 // newSide returns the side with what was read from a source.
 func newSide(src input.Source, set *input.Set) side {
-	s := side{
-		name: src.String(), crds: map[string][]input.Document{}, skipped: set.Skipped, missing: set.Missing, unread: set.Unread, files: true,
-		remarks: set.Remarks, submodules: set.Submodules, patches: set.Patches, kustomizations: set.Kustomizations,
-	}
+	s := side{Set: *set, name: src.String(), crds: map[string][]input.Document{}, files: true}
 	for _, d := range set.Documents {
 		s.crds[d.CRD.Name] = append(s.crds[d.CRD.Name], d)
 	}
 	return s
 }
 
+// connectCluster connects to the cluster of the flags. Unless the user names a Kubernetes version, that of the
+// cluster holds, and only then can its API server be asked: it judges by its own rules. A cluster that is newer
+// than this build gets a warning.
 func (c *checker) connectCluster(ctx context.Context) error {
 	var err error
 	if c.cluster, err = c.flags.Cluster(); err != nil {
@@ -547,6 +576,7 @@ func (c *checker) connectCluster(ctx context.Context) error {
 			return err
 		}
 		c.asksServer = true // of no other version
+		// Findings by older rules may miss what the new version refuses, so the user should know.
 		if _, newest := compat.KubeVersions(); newest.LessThan(version.MajorMinor(c.kube.Major(), c.kube.Minor())) {
 			fmt.Fprintf(c.Err, "warning: the cluster runs Kubernetes %s; the findings follow the rules of %s, the newest version that this build knows\n", c.kube, newest)
 		}
@@ -554,7 +584,8 @@ func (c *checker) connectCluster(ctx context.Context) error {
 	return nil
 }
 
-// readLiveCRDs reads those CRDs of the cluster that the other side has.
+// readLiveCRDs reads those CRDs of the cluster that the other side has. CRDs that the cluster does not have are
+// left out.
 func (c *checker) readLiveCRDs(ctx context.Context, other side) (side, error) {
 	s := side{name: "cluster " + c.cluster.Host(), crds: map[string][]input.Document{}, live: true}
 	for _, name := range slices.Sorted(maps.Keys(other.crds)) {
@@ -569,17 +600,19 @@ func (c *checker) readLiveCRDs(ctx context.Context, other side) (side, error) {
 	return s, nil
 }
 
+// skippedByKind counts the documents of other kinds on both sides, for the report.
 func (c *checker) skippedByKind() map[string]int {
 	out := map[string]int{}
 	for _, s := range []side{c.old, c.next} {
-		for k, n := range s.skipped {
+		for k, n := range s.Skipped {
 			out[k] += n
 		}
 	}
 	return out
 }
 
-// comparePairs checks the pairs on all processors.
+// comparePairs checks the pairs on all processors. The results are in the order of the pairs. With --trace, the
+// steps of all comparisons are printed when all are done, so that they are not mixed.
 func (c *checker) comparePairs(ctx context.Context, pairs []pair) ([]report.CRD, error) {
 	list := make([]crdcheck.Pair, len(pairs))
 	for i, p := range pairs {
@@ -611,22 +644,17 @@ func crdOf(d *input.Document) *apiextensionsv1.CustomResourceDefinition {
 	return d.CRD
 }
 
-// locateFindings fills in where findings stand in the new files, or in the old one of a CRD that is gone.
+// locateFindings fills in where findings stand in the new files, or in the old one of a CRD that is gone. Findings
+// that have a place already keep it.
 func locateFindings(crds []report.CRD, pairs []pair) {
 	for i := range crds {
 		crds[i].File = pairs[i].place
+		// A CRD that is gone has its findings in the old file.
 		d := cmp.Or(pairs[i].next, pairs[i].old)
 		for j := range crds[i].Findings {
 			if f := &crds[i].Findings[j]; f.Position == nil {
 				f.Position = d.Place(f)
 			}
 		}
-	}
-}
-
-// addSchemas adds the schemas of the versions, for formats that show them.
-func addSchemas(crds []report.CRD, pairs []pair) {
-	for i := range crds {
-		crds[i].Schemas = compat.SchemaTrees(crdOf(pairs[i].old), crdOf(pairs[i].next))
 	}
 }

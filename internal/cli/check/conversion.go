@@ -1,5 +1,11 @@
 package check
 
+// Does a conversion webhook keep what it converts? check conversion makes objects that reach every part of each
+// version, has them converted to the other versions and back, and reports what does not come back as it was. For
+// example, a field of v1 that v1beta1 has no place for is lost on the way, unless the webhook keeps it in an
+// annotation. The objects and the judgement are those of package conversion; this file chooses CRDs and
+// converters.
+
 import (
 	"cmp"
 	"context"
@@ -18,7 +24,6 @@ import (
 	"sluice.dev/internal/cli/command"
 	"sluice.dev/internal/cluster"
 	"sluice.dev/internal/input"
-	"sluice.dev/internal/preflight"
 	"sluice.dev/report"
 )
 
@@ -88,11 +93,15 @@ Exit codes: 0 no failing finding, 1 findings at a failing level, 2 error.`,
 	return cmd
 }
 
+// runConversion checks the CRDs one after the other, and prints one report. With several CRDs, one that has no
+// webhook or nothing to convert gets a remark; if it is the only one, that is an error. Only the suppressions of
+// the configuration that are about rules of conversions apply.
 func (c *checker) runConversion(ctx context.Context, f *conversionFlags, from string) error {
 	cfg, err := c.loadConfig()
 	if err != nil {
 		return err
 	}
+	// Suppressions of the configuration that are about comparisons would be told as matching nothing.
 	var rules []string
 	for _, r := range conversion.Rules() {
 		rules = append(rules, r.ID)
@@ -127,15 +136,11 @@ func (c *checker) runConversion(ctx context.Context, f *conversionFlags, from st
 	r.Remarks = c.remarks
 	cfg.Apply(r, c.Now())
 	r.Sort()
-	o := c.ReportOptions()
-	o.Verbose, o.Color, o.Date, o.Rules = f.verbose, color, c.Now().Format(time.DateOnly), preflight.Doc
-	if err := report.Print(c.Out, f.output, r, o); err != nil {
-		return err
-	}
-	return command.FindingsIf(r.Failing() > 0)
+	return c.printReport(ctx, r, color)
 }
 
-// loadConverted reads the CRDs to check, and connects to the cluster if that is needed.
+// loadConverted reads the CRDs to check, and connects to the cluster if that is needed. Of a cluster, those are
+// the CRDs with a webhook, unless names are given. They are sorted by name. A name without a CRD is an error.
 func (c *checker) loadConverted(ctx context.Context, f *conversionFlags, from string) (out []input.Document, err error) {
 	src := input.Source{Kind: input.Cluster}
 	if from != "" {
@@ -175,12 +180,14 @@ func (c *checker) loadConverted(ctx context.Context, f *conversionFlags, from st
 			return nil, fmt.Errorf("%s has no CRD %s", c.next.name, name)
 		}
 	}
+	// Only now, so that a name that is not there could be found above.
 	out = slices.DeleteFunc(out, func(d input.Document) bool { return len(f.names) > 0 && !slices.Contains(f.names, d.CRD.Name) })
 	slices.SortFunc(out, func(a, b input.Document) int { return strings.Compare(a.CRD.Name+a.File, b.CRD.Name+b.File) })
 	return out, nil
 }
 
-// checkConversions checks one CRD.
+// checkConversions checks one CRD. The converter is stopped at the end. With a cluster, its stored objects are
+// converted as well.
 func (c *checker) checkConversions(ctx context.Context, f *conversionFlags, crd *apiextensionsv1.CustomResourceDefinition) (report.CRD, error) {
 	var ca []byte
 	if f.ca != "" {
@@ -199,6 +206,7 @@ func (c *checker) checkConversions(ctx context.Context, f *conversionFlags, crd 
 	o := conversion.Options{
 		KubeVersion: c.kube, Seed: f.seed, Random: f.random, Budget: f.budget, Now: c.Now, MaxTime: f.maxTime, Progress: func(n int64) { bar.SetOf(n, 0) },
 	}
+	// Of the options, 0 is the default, and a negative number is none.
 	o.Random = cmp.Or(o.Random, -1)
 	if f.oldConverter != "" {
 		old, stopOld, err := c.converterFor(f.oldConverter, ca, crd)

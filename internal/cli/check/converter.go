@@ -50,9 +50,11 @@ func (f reviewer) Review(ctx context.Context, review *apiextensionsv1.Conversion
 	return answer, err
 }
 
+// errNoAnswer is the error of a converter that takes longer than the API server would wait.
 var errNoAnswer = fmt.Errorf("no answer within %s", askTimeout)
 
-// converterFor returns the converter of a CRD that spec names, and what releases it.
+// converterFor returns the converter of a CRD that spec names, and what releases it. The error wraps errNoWebhook
+// if the CRD names nobody who could be asked.
 func (c *checker) converterFor(spec string, ca []byte, crd *apiextensionsv1.CustomResourceDefinition) (conversion.Converter, func(), error) {
 	nothing := func() {}
 	switch {
@@ -95,13 +97,16 @@ func (c *checker) converterFor(spec string, ca []byte, crd *apiextensionsv1.Cust
 // errNoWebhook means that the CRD has no webhook that could be asked.
 var errNoWebhook = errors.New("the CRD names no conversion webhook; give one with --converter")
 
-// inReviewVersion asks in the first version of the protocol that the API server knows (createConversionReviewObjects).
+// inReviewVersion asks in the first version of the protocol that the API server knows
+// (createConversionReviewObjects). A webhook that knows v1beta1 alone gets reviews of that version, and its
+// answers are read as those of v1.
 func inReviewVersion(ask reviewer, versions []string) reviewer {
 	i := slices.IndexFunc(versions, func(v string) bool { return v == "v1" || v == "v1beta1" })
 	if i < 0 || versions[i] == "v1" {
 		return ask
 	}
 	return func(ctx context.Context, review *apiextensionsv1.ConversionReview) (*apiextensionsv1.ConversionReview, error) {
+		// The caller keeps its review, which it compares the answer with.
 		older := *review
 		older.APIVersion = "apiextensions.k8s.io/v1beta1"
 		answer, err := ask(ctx, &older)
@@ -112,7 +117,8 @@ func inReviewVersion(ask reviewer, versions []string) reviewer {
 	}
 }
 
-// atURL returns the converter at a URL, whose certificate the CA has signed; without one the system's do.
+// atURL returns the converter at a URL, whose certificate the CA has signed; without one the system's do. A status
+// other than 200 is an error with the beginning of the body. User info of the URL is not in errors.
 func atURL(text string, ca []byte) (reviewer, error) {
 	u, err := url.Parse(text)
 	if err != nil || u.Host == "" || u.Scheme != "https" && u.Scheme != "http" {
@@ -137,6 +143,7 @@ func atURL(text string, ca []byte) (reviewer, error) {
 		}
 		request.Header.Set("Content-Type", "application/json")
 		response, err := client.Do(request)
+		// Its text has the whole URL, with a password if there is one.
 		if e, ok := errors.AsType[*url.Error](err); ok {
 			return nil, fmt.Errorf("%s: %w", u.Redacted(), e.Err)
 		}
@@ -156,8 +163,9 @@ func atURL(text string, ca []byte) (reviewer, error) {
 	}, nil
 }
 
-// program is a converter that reads reviews from its standard input, one a line, and writes an answer to each to its standard output. If it
-// ends, it is started again for the next review.
+// program is a converter that reads reviews from its standard input, one a line, and writes an answer to each to
+// its standard output. If it ends, it is started again for the next review. It is not safe for concurrent use: a
+// program gets one review at a time.
 type program struct {
 	args    []string
 	stderr  io.Writer
@@ -181,6 +189,8 @@ func (p *program) Review(ctx context.Context, review *apiextensionsv1.Conversion
 // Started reports whether the program had to be started for the last review.
 func (p *program) Started() bool { return p.started }
 
+// review asks the program. One that was running and fails is started again, and asked once more: it may have ended
+// after its last answer, as a program that reads a single review does.
 func (p *program) review(ctx context.Context, review *apiextensionsv1.ConversionReview) (*apiextensionsv1.ConversionReview, error) {
 	fresh := p.cancel == nil
 	answer, err := p.tryReview(ctx, review)
@@ -190,6 +200,8 @@ func (p *program) review(ctx context.Context, review *apiextensionsv1.Conversion
 	return answer, err
 }
 
+// tryReview asks the program once, and starts it if it does not run. After any error the program is stopped: what
+// it may still write would be taken for the answer to the next review.
 func (p *program) tryReview(ctx context.Context, review *apiextensionsv1.ConversionReview) (*apiextensionsv1.ConversionReview, error) {
 	if p.cancel == nil {
 		if err := p.start(); err != nil {
@@ -197,6 +209,7 @@ func (p *program) tryReview(ctx context.Context, review *apiextensionsv1.Convers
 		}
 	}
 	answer := &apiextensionsv1.ConversionReview{}
+	// The write and the read are beside this goroutine, since either may block as long as the program likes.
 	done := make(chan error, 1)
 	go func() {
 		_ = json.NewEncoder(p.in).Encode(review) // a program that does not read gives no answer either
@@ -219,6 +232,8 @@ func (p *program) tryReview(ctx context.Context, review *apiextensionsv1.Convers
 	}
 }
 
+// start starts the program with pipes to its standard input and output. What it writes to standard error goes to
+// that of the command. The program lives longer than the review, so its context is its own.
 func (p *program) start() error {
 	ctx, cancel := context.WithCancel(context.Background())
 	cmd := exec.CommandContext(ctx, p.args[0], p.args[1:]...) //nolint:gosec // running the program that the user names is what this is for
@@ -239,7 +254,7 @@ func (p *program) start() error {
 	return nil
 }
 
-// stop ends the program.
+// stop ends the program. It does nothing if the program does not run.
 func (p *program) stop() {
 	if p.cancel != nil {
 		p.cancel()

@@ -1,5 +1,10 @@
 package check
 
+// May these manifests be applied? Filter stands in a pipe between a tool that renders and one that applies, such
+// as helm template and kubectl apply. It passes its input through byte by byte, or stops the pipe with a report.
+// As a KRM function it speaks the protocol of kustomize and kpt: it reads a ResourceList, and writes it again with
+// its findings as results.
+
 import (
 	"bytes"
 	"context"
@@ -54,7 +59,8 @@ Exit codes: 0 the manifests pass, 1 findings at a failing level, 2 error.`,
 	return cmd
 }
 
-// filterInput passes what it reads through, if old may be upgraded to it.
+// filterInput passes what it reads through, if old may be upgraded to it. Findings that only warn are printed, and
+// the manifests pass. The report goes to standard error, because standard output belongs to the next program.
 func filterInput(ctx context.Context, e *command.Env, f *checkFlags, old string) error {
 	data, err := limit.ReadAll(e.In, maxFiltered)
 	if err != nil {
@@ -67,6 +73,7 @@ func filterInput(ctx context.Context, e *command.Env, f *checkFlags, old string)
 	if err != nil {
 		return err
 	}
+	// A report of notes alone would make every run of a pipe print something.
 	if r != nil && len(worthTelling(r)) > 0 {
 		if err := report.Print(e.Err, "text", r, report.Options{Version: e.Version}); err != nil {
 			return err
@@ -81,7 +88,8 @@ func filterInput(ctx context.Context, e *command.Env, f *checkFlags, old string)
 	return err
 }
 
-// judgeText compares the CRDs of manifests with old; nil if there are none.
+// judgeText compares the CRDs of manifests with old; nil if there are none. Without old they are compared with the
+// cluster. CRDs that only old has are left alone.
 func judgeText(ctx context.Context, e *command.Env, f *checkFlags, old string, manifests []byte) (*report.Report, error) {
 	_, err := input.Load(ctx, input.Source{Kind: input.Stdin}, input.Options{Stdin: bytes.NewReader(manifests)})
 	if errors.Is(err, input.ErrNoCRD) {
@@ -90,6 +98,7 @@ func judgeText(ctx context.Context, e *command.Env, f *checkFlags, old string, m
 	if err != nil {
 		return nil, err
 	}
+	// The manifests are read a second time, as the new side.
 	inner := *e
 	inner.In = bytes.NewReader(manifests)
 	c := &checker{Env: &inner, flags: f, partly: true}
@@ -155,7 +164,8 @@ type krmResult struct {
 	Tags        map[string]string `json:"tags,omitempty"`
 }
 
-// asResourceList reads a ResourceList; nil if the text is none.
+// asResourceList reads a ResourceList; nil if the text is none. A list of an API version that is not that of KRM
+// functions is none.
 func asResourceList(data []byte) *resourceList {
 	if !bytes.Contains(data, []byte("ResourceList")) {
 		return nil
@@ -169,7 +179,8 @@ func asResourceList(data []byte) *resourceList {
 
 const crdKind = "CustomResourceDefinition"
 
-// filterList is the KRM function.
+// filterList is the KRM function. The functionConfig takes precedence over flags, since kustomize runs functions
+// without any. Items are judged, but never changed.
 func filterList(ctx context.Context, e *command.Env, f *checkFlags, old string, data []byte, list *resourceList) error {
 	settings, _, err := unstructured.NestedStringMap(list.FunctionConfig, "data")
 	if err != nil {
@@ -200,6 +211,7 @@ func filterList(ctx context.Context, e *command.Env, f *checkFlags, old string, 
 		}
 		crds.WriteString("---\n")
 		crds.Write(text)
+		// Orchestrators note there which file an item comes from.
 		paths[u.GetName()] = u.GetAnnotations()["internal.config.kubernetes.io/path"]
 	}
 	r, err := judgeText(ctx, e, f, old, crds.Bytes())
@@ -221,6 +233,8 @@ func filterList(ctx context.Context, e *command.Env, f *checkFlags, old string, 
 	return command.FindingsIf(failing)
 }
 
+// krmResultOf is a finding as a result of a KRM function. path is the file of the CRD, as the orchestrator has
+// noted it in an annotation; it may be empty.
 func krmResultOf(f report.Finding, path string) krmResult {
 	out := krmResult{
 		Message: f.Message, Severity: "warning", Tags: map[string]string{"rule": f.Rule},
@@ -244,6 +258,7 @@ func writeList(e *command.Env, data []byte, list *resourceList) error {
 		_, err := e.Out.Write(data)
 		return err
 	}
+	// JSON has no place to append to, and old results would stand there twice.
 	if bytes.HasPrefix(bytes.TrimSpace(data), []byte("{")) || bytes.Contains(data, []byte("\nresults:")) || bytes.HasPrefix(data, []byte("results:")) {
 		text, err := yaml.Marshal(list)
 		if err == nil {

@@ -1,5 +1,9 @@
 package check
 
+// Which stored objects would the new CRDs harm? If a cluster is at hand, each of its objects is judged by the
+// schemas: refused, pruned, or tolerated as long as it stays as it is. This file reads them CRD by CRD; package
+// cluster judges them, and internal/crdcheck makes findings of the counts.
+
 import (
 	"context"
 	"errors"
@@ -23,7 +27,8 @@ func (c *checker) scansObjects() bool {
 // and collecting it more often costs some microseconds per object, for half the memory.
 const scanGCPercent = 150
 
-// scanObjects reads the stored objects of every CRD that is on both sides.
+// scanObjects reads the stored objects of every CRD that is on both sides. A CRD that the cluster does not have
+// has no objects. If OLD is not the cluster, the live CRD says in which versions the objects can be read.
 func (c *checker) scanObjects(ctx context.Context, pairs []pair, r *report.Report) error {
 	if c.Getenv("GOGC") == "" {
 		defer debug.SetGCPercent(debug.SetGCPercent(scanGCPercent))
@@ -68,7 +73,8 @@ func (c *checker) scanObjects(ctx context.Context, pairs []pair, r *report.Repor
 	return ctx.Err()
 }
 
-// withoutObjects returns advice for an error of the API server while it lists stored objects.
+// withoutObjects returns advice for an error of the API server while it lists stored objects. It is empty for
+// other errors, such as a cluster that does not answer.
 func withoutObjects(err error) string {
 	var status apierrors.APIStatus
 	if !errors.As(err, &status) {

@@ -34,8 +34,7 @@ const mostReleases = 200
 
 // ReleaseMatrix is what -o json prints with --releases.
 type ReleaseMatrix struct {
-	APIVersion string `json:"apiVersion"`
-	Kind       string `json:"kind"`
+	command.Document `json:",inline"`
 	// Releases are in their order, the oldest first.
 	Releases []Release `json:"releases"`
 	// Upgrades has every two releases, from the older one.
@@ -83,7 +82,8 @@ type Unskippable struct {
 	To      string `json:"to"`
 }
 
-// runReleases compares releases: tags that match a pattern, or a list of sources with commas between them.
+// runReleases compares releases: tags that match a pattern, or a list of sources with commas between them. It
+// returns [command.ErrFindings] if an upgrade to the next release is not safe; longer jumps fail nothing.
 func (c *checker) runReleases(ctx context.Context, pattern string, paths []string) error {
 	cfg, err := c.loadConfig()
 	if err != nil {
@@ -126,7 +126,8 @@ type namedSource struct {
 	tag    bool // it may lack the paths: CRDs come and go
 }
 
-// releaseSources returns the releases in their order.
+// releaseSources returns the releases in their order. A pattern with a comma is a list of sources, in the order
+// that the user gives; any other is one of tags, which are sorted by version. It takes 2 to 200 of them.
 func (c *checker) releaseSources(ctx context.Context, pattern string, paths []string) (out []namedSource, err error) {
 	if strings.Contains(pattern, ",") {
 		for text := range strings.SplitSeq(pattern, ",") {
@@ -187,6 +188,7 @@ func (c *checker) releaseTags(ctx context.Context, pattern string) ([]string, er
 func versionsAmong(all []string, pattern string) (tags []string, previews int) {
 	plain, prefixed := map[string]*semver.Version{}, map[string]*semver.Version{}
 	for _, tag := range all {
+		// Tags of one part of a repository have its folder before them, as Go modules do: api/v1.2.0.
 		text, versions := path.Base(tag), plain
 		v, err := semver.NewVersion(text)
 		if m := prefixedVersion.FindStringSubmatch(text); err != nil && m != nil {
@@ -216,13 +218,14 @@ func hasDashFor(pattern, tag, version string) bool {
 	return err == nil && !ok
 }
 
-// readReleases reads the releases. A definition that several of them have is kept once.
+// readReleases reads the releases. A definition that several of them have is kept once. Only that keeps memory
+// small: 200 releases of a project hold mostly the same definitions. Files that cannot be read are counted.
 func (c *checker) readReleases(ctx context.Context, sources []namedSource) ([]side, *ReleaseMatrix, error) {
 	exclude, err := c.excludePatterns()
 	if err != nil {
 		return nil, nil, err
 	}
-	m := &ReleaseMatrix{APIVersion: "sluice.dev/v1alpha1", Kind: "ReleaseMatrix"}
+	m := &ReleaseMatrix{Document: command.DocumentOf("ReleaseMatrix")}
 	quiet := c.inRange()
 	kept := map[[sha256.Size]byte]*apiextensionsv1.CustomResourceDefinition{}
 	bar := c.Progress("reading releases", int64(len(sources)))
@@ -236,8 +239,9 @@ func (c *checker) readReleases(ctx context.Context, sources []namedSource) ([]si
 		if err != nil {
 			return nil, nil, fmt.Errorf("%s: %w", s.name, err)
 		}
+		// It keeps definitions alone: texts and positions of 200 releases would fill the memory.
 		lean := side{name: s.name, files: true, crds: map[string][]input.Document{}}
-		release := Release{Name: s.name, Unreadable: len(read.unread)}
+		release := Release{Name: s.name, Unreadable: len(read.Unread)}
 		for name, docs := range read.crds {
 			for _, d := range docs {
 				sum := sumOfCRD(d.CRD)
@@ -265,7 +269,8 @@ func (c *checker) inRange() *checker {
 	return &out
 }
 
-// sumOfCRD is the same for definitions that are the same.
+// sumOfCRD is the same for definitions that are the same. It is taken over the JSON of the decoded definition, so
+// comments and the order of keys do not matter.
 func sumOfCRD(crd *apiextensionsv1.CustomResourceDefinition) [sha256.Size]byte {
 	data, err := json.Marshal(crd)
 	if err != nil {
@@ -274,7 +279,8 @@ func sumOfCRD(crd *apiextensionsv1.CustomResourceDefinition) [sha256.Size]byte {
 	return sha256.Sum256(data)
 }
 
-// compareReleases compares every two releases.
+// compareReleases compares every two releases. Pairs of the same two definitions are compared once, whatever
+// releases they stand in. The configuration is applied to each upgrade by itself.
 func (c *checker) compareReleases(ctx context.Context, cfg *config.Config, sides []side, m *ReleaseMatrix) error {
 	var list []crdcheck.Pair
 	at := map[crdcheck.Pair]int{}
@@ -288,6 +294,7 @@ func (c *checker) compareReleases(ctx context.Context, cfg *config.Config, sides
 				return err
 			}
 			for _, p := range pairs {
+				// Equal definitions are one pointer since they were read, so the pair can be a key.
 				key := crdcheck.Pair{Old: crdOf(p.old), New: crdOf(p.next)}
 				if _, ok := at[key]; !ok {
 					at[key], list = len(list), append(list, key)
@@ -317,7 +324,8 @@ func (c *checker) compareReleases(ctx context.Context, cfg *config.Config, sides
 	return nil
 }
 
-// judge takes what fails from a report.
+// judge takes what fails from a report. One violation makes it unsafe; an undecided finding that fails makes it
+// undecided.
 func (u *Upgrade) judge(r *report.Report) {
 	u.Verdict = report.Safe
 	for _, crd := range r.CRDs {
@@ -336,12 +344,14 @@ func (u *Upgrade) judge(r *report.Report) {
 	}
 }
 
-// upgrade returns the upgrade from one release to a later one.
+// upgrade returns the upgrade from one release to a later one. The upgrades are in one list, row by row: those
+// from release 0 come first, n-1 of them, then those from release 1, and so on. j is greater than i.
 func (m *ReleaseMatrix) upgrade(i, j int) *Upgrade {
 	n := len(m.Releases)
 	return &m.Upgrades[i*(2*n-i-1)/2+j-i-1]
 }
 
+// isSafe reports whether the upgrade from release i to release j is safe.
 func (m *ReleaseMatrix) isSafe(i, j int) bool { return m.upgrade(i, j).Verdict == report.Safe }
 
 // safeSteps counts the safe upgrades to the next release.
@@ -354,7 +364,8 @@ func (m *ReleaseMatrix) safeSteps() (n int) {
 	return n
 }
 
-// findMigrations fills in what to migrate before each upgrade.
+// findMigrations fills in what to migrate before each upgrade. former grows with each release, and loses a version
+// as soon as a release no longer has it: that upgrade needs the migration then.
 func (m *ReleaseMatrix) findMigrations(sides []side) {
 	former := map[string]map[string]bool{} // by CRD, versions that it has, and that objects may be stored in since an earlier release
 	for i := range sides {
@@ -401,6 +412,7 @@ func lacksVersion(docs []input.Document, version string) bool {
 }
 
 // todoBetween says what to do before steps of the shortest safe ways, and before upgrades to the next release.
+// Each line is one upgrade, in the order of the releases.
 func (m *ReleaseMatrix) todoBetween() (out []string) {
 	at := map[string]int{}
 	for i, r := range m.Releases {
@@ -421,7 +433,9 @@ func (m *ReleaseMatrix) todoBetween() (out []string) {
 	return out
 }
 
-// findWays fills in the shortest safe ways to the last release that can be reached, and the releases that must not be skipped.
+// findWays fills in the shortest safe ways to the last release that can be reached, and the releases that must not
+// be skipped. It goes backwards from the newest release, so the best way from each later release is known. A way
+// that gets farther is better than a shorter one.
 func (m *ReleaseMatrix) findWays() {
 	last := len(m.Releases) - 1
 	next := make([]int, last+1) // the next stop on the shortest way; 0: there is none
@@ -430,6 +444,8 @@ func (m *ReleaseMatrix) findWays() {
 	for i := last; i >= 0; i-- {
 		farthest[i] = i
 		for j := last; j > i; j-- {
+			// j goes from the farthest to the nearest, so of equally good ways the one with the longest first step
+			// stays.
 			if m.isSafe(i, j) && (farthest[j] > farthest[i] || farthest[j] == farthest[i] && length[j]+1 < length[i]) {
 				farthest[i], next[i], length[i] = farthest[j], j, length[j]+1
 			}
@@ -450,7 +466,17 @@ func (m *ReleaseMatrix) findWays() {
 	}
 }
 
-// print prints the matrix for people: the next release, the one after it and the newest.
+// print prints the matrix for people: the next release, the one after it and the newest. All other upgrades are in
+// the formats json and html. Below the table stands what not to skip, what to migrate, and the first finding of
+// each unsafe step.
+//
+//	3 releases, v1.0 to v1.2: 2 of 2 upgrades to the next release are safe
+//
+//	FROM  NEXT  VERDICT  AFTER NEXT  VERDICT  NEWEST  SHORTEST SAFE WAY
+//	v1.0  v1.1  safe     v1.2        unsafe   unsafe  v1.1, v1.2
+//	v1.1  v1.2  safe     -                    safe    v1.2
+//
+//	do not skip v1.1: v1.0 to v1.2 is not safe, and over it each step is
 func (m *ReleaseMatrix) print(w io.Writer) {
 	last := len(m.Releases) - 1
 	fmt.Fprintf(w, "%s, %s to %s: %d of %d upgrades to the next release are safe\n\n", brief.Count(last+1, "release"), m.Releases[0].Name, m.Releases[last].Name, m.safeSteps(), last)
@@ -483,7 +509,7 @@ func (m *ReleaseMatrix) print(w io.Writer) {
 	}
 }
 
-// wayText is a way in a table.
+// wayText is a way in a table. For example: v1.1, v1.3; none to v2.0.
 func (m *ReleaseMatrix) wayText(w Way) string {
 	over := strings.Join(w.Over, ", ")
 	switch {
@@ -495,7 +521,8 @@ func (m *ReleaseMatrix) wayText(w Way) string {
 	return over + "none to " + m.Releases[len(m.Releases)-1].Name
 }
 
-// upgradeInCell is one upgrade of a page.
+// upgradeInCell is one upgrade of a page. It is nil in the lower left of the matrix: nobody upgrades to an older
+// release.
 func (m *ReleaseMatrix) upgradeInCell(i, j int) *Upgrade {
 	if j <= i {
 		return nil
@@ -524,7 +551,7 @@ func (u *Upgrade) migrationHint() string {
 	return fmt.Sprintf("before %s to %s: sluice migrate %s, because %s lacks a version that objects may be stored in", u.From, u.To, strings.Join(u.MigrateFirst, " "), u.To)
 }
 
-// firstFinding is the finding that comes first.
+// firstFinding is the finding that comes first. It is empty if nothing fails.
 func (u *Upgrade) firstFinding() string {
 	if len(u.Findings) == 0 {
 		return ""

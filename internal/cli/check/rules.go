@@ -1,5 +1,9 @@
 package check
 
+// What does a rule mean, and what does one do about a finding of it? sluice rules lists all rules with their
+// levels, and sluice explain RULE tells why the rule exists, with an example before and after, and the way out.
+// All texts come from the rules themselves (compat.Rule).
+
 import (
 	"fmt"
 	"strings"
@@ -14,6 +18,7 @@ import (
 	"sluice.dev/report"
 )
 
+// ruleJSON is a rule for programs. Level is empty for rules whose findings are notes.
 type ruleJSON struct {
 	ID    string       `json:"id"`
 	Title string       `json:"title"`
@@ -27,9 +32,8 @@ type ruleJSON struct {
 
 // RuleList is the rules for programs.
 type RuleList struct {
-	APIVersion string     `json:"apiVersion"`
-	Kind       string     `json:"kind"`
-	Rules      []ruleJSON `json:"rules"`
+	command.Document `json:",inline"`
+	Rules            []ruleJSON `json:"rules"`
 }
 
 // NewRules returns the command rules.
@@ -48,7 +52,7 @@ func NewRules(e *command.Env) *cobra.Command {
 					fmt.Fprintln(e.Out, r.ID)
 				}
 			case "json":
-				l := RuleList{APIVersion: report.APIVersion, Kind: "RuleList"}
+				l := RuleList{Document: command.DocumentOf("RuleList")}
 				for _, r := range crdcheck.Rules() {
 					d, _ := r.Level.Default()
 					l.Rules = append(l.Rules, ruleJSON{r.ID, r.Title, r.Level, d, r.Varies, r.Why, r.Help})
@@ -64,6 +68,7 @@ func NewRules(e *command.Env) *cobra.Command {
 	return cmd
 }
 
+// printRules prints the rules as a table, and the levels with their meaning below it.
 func printRules(e *command.Env) {
 	w := command.Columns(e.Out)
 	fmt.Fprintln(w, "RULE\tLEVEL\tDEFAULT\tREPORTS")
@@ -85,7 +90,7 @@ func printRules(e *command.Env) {
 	w.Flush()
 }
 
-// NewExplain returns the command explain.
+// NewExplain returns the command explain. It also knows the rules of sluice features verify.
 func NewExplain(e *command.Env) *cobra.Command {
 	return &cobra.Command{
 		Use:     "explain RULE",
@@ -104,6 +109,7 @@ func NewExplain(e *command.Env) *cobra.Command {
 		Args: command.OneArg("name one rule; sluice rules lists them"),
 		RunE: func(_ *cobra.Command, args []string) error {
 			r, ok := crdcheck.Lookup(args[0])
+			// The rules of features are printed here, because they have no level and no example.
 			if law, found := life.Doc(args[0]); found && !ok {
 				fmt.Fprintf(e.Out, "%s (sluice features verify)\n\nWhy\n%s\n\nThe way out\n%s\n", law.ID, indentLines(law.Why), indentLines(law.Help))
 				return nil
@@ -124,6 +130,17 @@ func NewExplain(e *command.Env) *cobra.Command {
 	}
 }
 
+// explainRule is all that a rule says, in sections. Sections without a text are left out; rules that need a
+// cluster have no example.
+//
+//	required-added: ...
+//	Level writers-refused (fail by default).
+//
+//	Why
+//	  ...
+//
+//	Example: before (properties of the object's spec)
+//	  ...
 func explainRule(r compat.Rule) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s: %s\n", r.ID, r.Title)
@@ -153,6 +170,7 @@ func explainRule(r compat.Rule) string {
 	return b.String()
 }
 
+// indentLines indents each line of a text by two spaces. Empty lines stay empty.
 func indentLines(text string) string {
 	lines := strings.Split(text, "\n")
 	for i, l := range lines {

@@ -1,10 +1,15 @@
 package check
 
+// How do others than the command compare CRDs? The pages of sluice ui have two texts instead of files. Texts runs
+// the same checker on them, and turns what the command would write to standard error into remarks. SourceText
+// fetches the texts for the editors, from files, git or a cluster. The hashes of --print-hash are here as well.
+
 import (
 	"bytes"
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"sluice.dev/compat"
@@ -38,7 +43,8 @@ func (t *Texts) newChecker() (*checker, *bytes.Buffer) {
 	return &checker{Env: &e, flags: &checkFlags{budget: compat.DefaultBudget, objectPages: cluster.DefaultPages, output: "html", configs: t.Configs}}, &notes
 }
 
-// CheckConfigs returns what is wrong with the configuration files.
+// CheckConfigs returns what is wrong with the configuration files. A server calls it at its start, so that a
+// mistake does not show with the first comparison only.
 func (t *Texts) CheckConfigs() error {
 	c, _ := t.newChecker()
 	_, err := c.loadConfig()
@@ -67,6 +73,7 @@ func (t *Texts) Compare(ctx context.Context, old, next string) (*report.Report, 
 	if err != nil {
 		return nil, err
 	}
+	// A page has no sources to name.
 	r.Old, r.New = "", ""
 	for i := range r.CRDs {
 		for j := range r.CRDs[i].Findings {
@@ -78,13 +85,15 @@ func (t *Texts) Compare(ctx context.Context, old, next string) (*report.Report, 
 			}
 		}
 	}
+	// A page has no standard error, and what was left out must not be lost.
 	for line := range strings.Lines(notes.String()) {
 		r.Remarks = append(r.Remarks, strings.TrimSuffix(strings.TrimPrefix(strings.TrimSpace(line), "note: "), "."))
 	}
 	return r, nil
 }
 
-// readText reads one side. A text that is not there has no CRD; one that holds no CRD is an error.
+// readText reads one side. A text that is not there has no CRD; one that holds no CRD is an error. Errors have the
+// name of the text in place of a file.
 func (c *checker) readText(ctx context.Context, name, text string, most int64) (side, error) {
 	if strings.TrimSpace(text) == "" {
 		return side{name: "nothing", crds: map[string][]input.Document{}, files: true}, nil
@@ -97,8 +106,9 @@ func (c *checker) readText(ctx context.Context, name, text string, most int64) (
 	return s, err
 }
 
-// SourceText returns the CRDs of a source as YAML, of at most so many bytes: a file, a directory, git:REV[:PATH], cluster or cluster:NAME. flags say
-// which cluster.
+// SourceText returns the CRDs of a source as YAML, of at most so many bytes: a file, a directory, git:REV[:PATH],
+// cluster or cluster:NAME. flags say which cluster. Standard input is refused. A source that is larger is an error
+// that says to name one CRD.
 func SourceText(ctx context.Context, source string, flags *command.ClusterFlags, most int64) (string, error) {
 	source = strings.TrimSpace(source)
 	if source == "cluster" || strings.HasPrefix(source, "cluster:") {
@@ -118,6 +128,8 @@ func SourceText(ctx context.Context, source string, flags *command.ClusterFlags,
 	return joinManifests(set.Documents, most)
 }
 
+// clusterText returns a CRD of the cluster as YAML, or all of them if the name is empty. A name that the cluster
+// does not have is an error.
 func clusterText(ctx context.Context, name string, flags *command.ClusterFlags, most int64) (string, error) {
 	c, err := flags.Cluster()
 	if err != nil {
@@ -144,6 +156,8 @@ func clusterText(ctx context.Context, name string, flags *command.ClusterFlags, 
 	return joinManifests(docs, most)
 }
 
+// joinManifests writes the definitions as one stream of YAML documents, as they stand in their files where that
+// can be told. More than most bytes are an error.
 func joinManifests(docs []input.Document, most int64) (string, error) {
 	var b strings.Builder
 	for i := range docs {
@@ -160,4 +174,37 @@ func joinManifests(docs []input.Document, most int64) (string, error) {
 		}
 	}
 	return b.String(), nil
+}
+
+// printDigests prints a line for each CRD of the last source, by name, as sha256sum does: digest, two spaces,
+// name. The digest is that of [compat.SpecDigest], which the guard compares with the annotation that lets a change
+// pass.
+//
+//	0f3c...e1  gadgets.example.com
+//	77ab...09  widgets.example.com
+func (c *checker) printDigests(ctx context.Context, args []string) error {
+	if len(args) == 0 {
+		return errors.New("--print-hash: give the new CRDs as a file, a directory, -, git:REV or a remote source")
+	}
+	src, err := input.ParseSource(args[len(args)-1])
+	if err != nil {
+		return err
+	}
+	if src.Kind == input.Cluster {
+		return errors.New("--print-hash: the hash that counts is that of the new CRDs; give them as a file, a directory, -, git:REV or a remote source")
+	}
+	set, err := c.loadSource(ctx, src, input.Options{Stdin: c.In})
+	if err != nil {
+		return err
+	}
+	docs := slices.Clone(set.Documents)
+	slices.SortFunc(docs, func(a, b input.Document) int { return strings.Compare(a.CRD.Name, b.CRD.Name) })
+	for _, d := range docs {
+		digest, err := compat.SpecDigest(d.CRD)
+		if err != nil {
+			return err
+		}
+		fmt.Fprintf(c.Out, "%s  %s\n", digest, d.CRD.Name)
+	}
+	return nil
 }

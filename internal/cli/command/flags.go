@@ -1,5 +1,9 @@
 package command
 
+// Which flags do several commands have? Those that choose a cluster, and -o with its formats. Their names, help
+// texts and completions are the same everywhere because they are added here. Arguments are counted here too, so
+// that the error of a wrong number says what to name.
+
 import (
 	"errors"
 	"fmt"
@@ -8,8 +12,11 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+	"k8s.io/client-go/rest"
 
 	"sluice.dev/internal/brief"
+	"sluice.dev/internal/cluster"
 	"sluice.dev/report"
 )
 
@@ -28,8 +35,8 @@ func CompleteWith(cmd *cobra.Command, flag string, values func(typed string) ([]
 	}
 }
 
-// NoArgs is [cobra.NoArgs] for a command that has others below it: what follows it is taken for one of them, and the error names
-// the one that is meant.
+// NoArgs is [cobra.NoArgs] for a command that has others below it: what follows it is taken for one of them, and
+// the error names the one that is meant. For example, sluice features enabel says that enable may be meant.
 func NoArgs(cmd *cobra.Command, args []string) error {
 	if len(args) == 0 {
 		return nil
@@ -47,6 +54,8 @@ func OneArg(missing string) cobra.PositionalArgs { return countArgs(1, 1, missin
 // OneArgOrMore accepts at least one argument. For none, missing is the error: it says what to name.
 func OneArgOrMore(missing string) cobra.PositionalArgs { return countArgs(1, math.MaxInt, missing) }
 
+// countArgs accepts from least to most arguments, and returns the text otherwise as the error for any other
+// number.
 func countArgs(least, most int, otherwise string) cobra.PositionalArgs {
 	return func(_ *cobra.Command, args []string) error {
 		if len(args) < least || len(args) > most {
@@ -56,9 +65,11 @@ func countArgs(least, most int, otherwise string) cobra.PositionalArgs {
 	}
 }
 
-// AddOutput adds the flag -o, which takes one of the formats. The first one is the default.
+// AddOutput adds the flag -o, which takes one of the formats. The first one is the default. An empty value is the
+// default as well. An unknown one is an error when flags are parsed, before the command does anything.
 func AddOutput(cmd *cobra.Command, o *string, formats ...string) {
 	*o = formats[0]
+	// A value of its own type refuses an unknown format when flags are parsed, before any work.
 	cmd.Flags().VarP(&formatName{o, formats}, "output", "o", "format: "+strings.Join(formats, ", "))
 	Complete(cmd, "output", formats...)
 }
@@ -69,15 +80,13 @@ type formatName struct {
 	formats []string
 }
 
-func (f *formatName) String() string {
-	if f.value == nil { // pflag asks a zero value for the default
-		return ""
-	}
-	return *f.value
-}
+// String is the chosen format.
+func (f *formatName) String() string { return *f.value }
 
+// Type is the word for the value in help texts.
 func (f *formatName) Type() string { return "string" }
 
+// Set takes the name of a format. The error for an unknown one lists the formats, and says which may be meant.
 func (f *formatName) Set(name string) error {
 	if name == "" { // as a variable of a script that is not set
 		name = f.formats[0]
@@ -89,7 +98,7 @@ func (f *formatName) Set(name string) error {
 	return nil
 }
 
-// FormatNames are the names of the formats of a report.
+// FormatNames are the names of the formats of a report. The first one is for people.
 func FormatNames() []string {
 	var out []string
 	for _, p := range report.Printers() {
@@ -98,7 +107,8 @@ func FormatNames() []string {
 	return out
 }
 
-// WantsColor reads --color.
+// WantsColor reads --color. auto means a terminal that is not dumb, and no variable NO_COLOR
+// (https://no-color.org). Another value is an error.
 func (e *Env) WantsColor(flag string) (bool, error) {
 	switch flag {
 	case "auto":
@@ -109,4 +119,45 @@ func (e *Env) WantsColor(flag string) (bool, error) {
 		return false, nil
 	}
 	return false, fmt.Errorf("--color %q: it is auto, always or never", flag)
+}
+
+// ClusterFlags say which cluster and namespace. Empty values leave the choice to the kubeconfig, as for kubectl.
+type ClusterFlags struct{ kubeconfig, context, Namespace string }
+
+// AddClusterNamespace adds the flags that say which cluster and namespace.
+func (f *ClusterFlags) AddClusterNamespace(cmd *cobra.Command) {
+	fs := cmd.Flags()
+	f.AddCluster(fs)
+	fs.StringVarP(&f.Namespace, "namespace", "n", "", "namespace of the app, and of objects without a namespace (default: the context's)")
+}
+
+// AddCluster adds the flags that say which cluster, for commands with a flag of their own for the namespace.
+func (f *ClusterFlags) AddCluster(fs *pflag.FlagSet) {
+	fs.StringVar(&f.kubeconfig, "kubeconfig", "", "kubeconfig file (default: KUBECONFIG, or ~/.kube/config)")
+	fs.StringVar(&f.context, "context", "", "context in the kubeconfig")
+}
+
+// RefuseUnused refuses flags that would have no effect, because of a reason. A flag that a user gives and that
+// changes nothing hides a mistake: she believes that another cluster was looked at.
+func (f *ClusterFlags) RefuseUnused(because string) error {
+	for name, value := range map[string]string{"kubeconfig": f.kubeconfig, "context": f.context} {
+		if value != "" {
+			return fmt.Errorf("--%s has no effect: %s", name, because)
+		}
+	}
+	return nil
+}
+
+// Connect reads the configuration; it does not contact the cluster. The namespace is never empty.
+func (f *ClusterFlags) Connect() (*rest.Config, string, error) {
+	return cluster.Config(f.clusterOptions())
+}
+
+// Cluster connects to the cluster, for commands that only read it.
+func (f *ClusterFlags) Cluster() (*cluster.Cluster, error) {
+	return cluster.Connect(f.clusterOptions())
+}
+
+func (f *ClusterFlags) clusterOptions() cluster.Options {
+	return cluster.Options{Kubeconfig: f.kubeconfig, Context: f.context, Namespace: f.Namespace}
 }

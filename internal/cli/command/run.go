@@ -1,5 +1,9 @@
 package command
 
+// How does a command end? With an exit code that scripts can rely on: 0 for done, 1 for an answer of no, 2 for an
+// error. Errors go to standard error, a line each. If a program reads the output (-o json), it gets a document
+// even for an error, unless something was printed before.
+
 import (
 	"cmp"
 	"context"
@@ -12,7 +16,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"sluice.dev/internal/brief"
-	"sluice.dev/report"
 )
 
 // Exit codes of every command.
@@ -25,14 +28,16 @@ const (
 	ExitFailed = 2
 )
 
-// Run runs the command that newCommand makes and returns the exit code. It tells an error on standard error, and as a document
-// where JSON is asked for.
+// Run runs the command that newCommand makes and returns the exit code. It tells an error on standard error, and
+// as a document where JSON is asked for. An error of writing the result counts as well: a full disk must not look
+// like success.
 func Run(ctx context.Context, e *Env, args []string, newCommand func(*Env) *cobra.Command) int {
 	out := &checkedWriter{w: e.Out}
 	e.Out = out
 	cmd := newCommand(e)
 	cmd.SilenceUsage, cmd.SilenceErrors = true, true
 	cmd.SetArgs(args)
+	// cobra would print the help of the group above, and the exit code would be 0.
 	ran, err := refuseUnknownHelp(cmd, args)
 	if err == nil {
 		ran, err = cmd.ExecuteContextC(ctx)
@@ -45,20 +50,23 @@ func Run(ctx context.Context, e *Env, args []string, newCommand func(*Env) *cobr
 		return ExitOK
 	case errors.Is(err, ErrFindings):
 		return ExitFindings
+	// What an interrupted call says, such as "context canceled", helps nobody.
 	case ctx.Err() != nil:
 		err = errors.New("interrupted")
 	}
 	for _, one := range splitErrors(err) {
 		fmt.Fprintf(e.Err, "sluice: %s\n", brief.OneLine(one.Error()))
 	}
+	// A program that parses the output gets a document, unless it has one, or expects objects.
 	if f := ran.Flags().Lookup("output"); f != nil && f.Value.String() == "json" && !out.written && ran.Annotations[ResultKind] != NoDocument {
 		kind := cmp.Or(ran.Annotations[ResultKind], "Error")
-		_ = Encode(out, Failure{report.APIVersion, kind, OutcomeFailed, brief.OneLine(err.Error())}) // the exit code tells that there was an error
+		_ = Encode(out, Failure{DocumentOf(kind), OutcomeFailed, brief.OneLine(err.Error())}) // the exit code tells that there was an error
 	}
 	return ExitFailed
 }
 
-// splitErrors returns the errors that [errors.Join] has joined, each of which is told on a line of its own.
+// splitErrors returns the errors that [errors.Join] has joined, each of which is told on a line of its own. An
+// error that is not joined is a list of one.
 func splitErrors(err error) []error {
 	several, ok := err.(interface{ Unwrap() []error }) // an error that wraps joined ones adds words
 	if !ok || errors.Join(several.Unwrap()...).Error() != err.Error() {
@@ -85,10 +93,9 @@ func refuseUnknownHelp(root *cobra.Command, args []string) (*cobra.Command, erro
 
 // Failure is the document of a command that fails before it has a document of its own.
 type Failure struct {
-	APIVersion string `json:"apiVersion"`
-	Kind       string `json:"kind"`
-	Outcome    string `json:"outcome"`
-	Error      string `json:"error"`
+	Document `json:",inline"`
+	Outcome  string `json:"outcome"`
+	Error    string `json:"error"`
 }
 
 // checkedWriter remembers the first error, so that a result that could not be written is no success.

@@ -1,5 +1,11 @@
 package features
 
+// Who loses data if the CRDs move to a narrower channel? A channel is a set of CRDs without the parts of some
+// features: stable leaves out what is alpha or beta. Objects that use such parts lose them with the next write.
+// The command counts these objects, and can print a policy that refuses the step while there are any. For example,
+// sluice features channel --to stable before the experimental CRDs of Gateway API are replaced by the standard
+// ones.
+
 import (
 	"context"
 	"errors"
@@ -16,7 +22,6 @@ import (
 	"sluice.dev/feature"
 	"sluice.dev/internal/cli/command"
 	"sluice.dev/internal/life"
-	"sluice.dev/report"
 )
 
 // channelFlags choose a channel.
@@ -25,12 +30,15 @@ type channelFlags struct {
 	gates []string
 }
 
+// addTo adds the flag with the given name for the channel, and --gates.
 func (f *channelFlags) addTo(cmd *cobra.Command, name, help string) {
 	cmd.Flags().StringVar(&f.level, name, "", help)
 	cmd.Flags().StringSliceVar(&f.gates, "gates", nil, "GATE=true or GATE=false: include or leave out a feature, whatever its stage")
 	command.Complete(cmd, name, "stable", "beta", "alpha")
 }
 
+// chosenChannel returns the channel of the flags. Without any, it is the one that leaves nothing out. A value of
+// --gates that is not GATE=true or GATE=false is an error; whether the gate exists is judged later.
 func (f *channelFlags) chosenChannel() (life.Channel, error) {
 	c := life.Channel{Level: v1alpha1.Level(f.level)}
 	for _, g := range f.gates {
@@ -48,14 +56,14 @@ func (f *channelFlags) chosenChannel() (life.Channel, error) {
 
 // ChannelStep is the document for programs.
 type ChannelStep struct {
-	APIVersion string `json:"apiVersion"`
-	Kind       string `json:"kind"`
-	Channel    string `json:"channel"`
-	Scanned    int64  `json:"scanned"`
+	command.Document `json:",inline"`
+	Channel          string `json:"channel"`
+	Scanned          int64  `json:"scanned"`
 	// Features are the features that the channel leaves out, with the stored objects that use them.
 	Features []usageOf `json:"features"`
 }
 
+// newFeaturesChannel returns the command features channel.
 func newFeaturesChannel(e *command.Env) *cobra.Command {
 	f := &featuresFlags{}
 	var channel channelFlags
@@ -88,6 +96,9 @@ annotation ` + life.ChannelAnnotation + ` of this channel or a narrower one. Del
 	return cmd
 }
 
+// channelRun counts the objects that use what the channel leaves out, and prints them, or the policy with --guard.
+// It returns [command.ErrFindings] if there are any: not with --guard, because then the policy is the answer, and
+// it is piped to kubectl. Components whose definitions are wrong are left out.
 func channelRun(ctx context.Context, e *command.Env, f *featuresFlags, c *life.Channel, guard bool) error {
 	w, err := readFeatures(ctx, e, f, nil)
 	if err != nil {
@@ -96,7 +107,7 @@ func channelRun(ctx context.Context, e *command.Env, f *featuresFlags, c *life.C
 	if err := w.canScan(ctx, ""); err != nil {
 		return err
 	}
-	out := ChannelStep{APIVersion: report.APIVersion, Kind: "ChannelStep", Channel: c.String(), Features: []usageOf{}}
+	out := ChannelStep{Document: command.DocumentOf("ChannelStep"), Channel: c.String(), Features: []usageOf{}}
 	var crds []string
 	affected := int64(0)
 	for _, p := range w.parts {
@@ -109,6 +120,7 @@ func channelRun(ctx context.Context, e *command.Env, f *featuresFlags, c *life.C
 		}
 		var gates []string
 		for _, x := range closed {
+			// A feature that gates behaviour alone is used by no object.
 			if len(x.Targets) > 0 {
 				gates = append(gates, x.Spec.Gate)
 			}
@@ -151,7 +163,7 @@ func channelRun(ctx context.Context, e *command.Env, f *featuresFlags, c *life.C
 	return command.ErrFindings
 }
 
-// gatedCRDs are the names of the CRDs with parts that a feature gates.
+// gatedCRDs are the names of the CRDs with parts that a feature gates. Resources of the core group have no CRD.
 func gatedCRDs(f *feature.Feature) (out []string) {
 	for i := range f.Targets {
 		if name := f.Targets[i].Resource + "." + f.Targets[i].Group; f.Targets[i].Group != "" && !slices.Contains(out, name) {
@@ -161,7 +173,8 @@ func gatedCRDs(f *feature.Feature) (out []string) {
 	return out
 }
 
-// printGuard prints the policy that refuses a step of CRDs to a channel, and its binding.
+// printGuard prints the policy that refuses a step of CRDs to a channel, and its binding. It prints nothing if no
+// CRD is meant. The policy lets updates pass that leave the channel of a CRD as it is.
 func printGuard(e *command.Env, c *life.Channel, crds []string) error {
 	slices.Sort(crds)
 	crds = slices.Compact(crds)
@@ -169,6 +182,7 @@ func printGuard(e *command.Env, c *life.Channel, crds []string) error {
 		return nil
 	}
 	name := "channel-guard.sluice.dev"
+	// The channel itself, and all that are narrower: stable is within beta, and beta within alpha.
 	narrow := []string{fmt.Sprintf("c == '%s'", c)}
 	for _, l := range []v1alpha1.Level{v1alpha1.LevelStable, v1alpha1.LevelBeta, v1alpha1.LevelAlpha} {
 		if c.Level == "" {
@@ -186,6 +200,7 @@ func printGuard(e *command.Env, c *life.Channel, crds []string) error {
 			" : 'release.openshift.io/feature-set' in %[1]s ? ('Default' in %[1]s['release.openshift.io/feature-set'].split(',') ? 'stable' : 'alpha')"+
 			" : ''", of+".metadata.annotations", life.ChannelAnnotation)
 	}
+	// If the policy cannot be evaluated, the step is refused: the data would be lost for good.
 	fail, exact := admissionv1.Fail, admissionv1.Equivalent
 	policy := &admissionv1.ValidatingAdmissionPolicy{
 		TypeMeta:   metav1.TypeMeta{APIVersion: admissionv1.SchemeGroupVersion.String(), Kind: "ValidatingAdmissionPolicy"},

@@ -1,5 +1,9 @@
 package features
 
+// What do users read about the features of a project? A table, the history of each feature, and what changed
+// between two releases, all from features.yaml and the markers. The command prints it, writes it to a file, or
+// verifies that the file is current. A project can bring a template of its own.
+
 import (
 	"cmp"
 	"context"
@@ -18,6 +22,7 @@ type docsFlags struct {
 	verify                                  bool
 }
 
+// newFeaturesDocs returns the command features docs.
 func newFeaturesDocs(e *command.Env) *cobra.Command {
 	var f docsFlags
 	cmd := &cobra.Command{
@@ -57,6 +62,9 @@ func (f *docsFlags) checkExclusive() error {
 	return nil
 }
 
+// featuresDocs prints, writes or verifies the documentation. Release notes use Sluice's own template, unless
+// --template names another: the project's template is for the whole documentation. It never writes over a file
+// that Sluice has not written.
 func featuresDocs(ctx context.Context, e *command.Env, f *docsFlags) error {
 	if err := f.checkExclusive(); err != nil {
 		return err
@@ -75,6 +83,7 @@ func featuresDocs(ctx context.Context, e *command.Env, f *docsFlags) error {
 		return command.PrintDocument(e.Out, "json", d)
 	}
 	template, target := f.template, f.write
+	// The template of the project is about the whole documentation, and knows no notes.
 	if f.from == "" && template == "" {
 		template = p.File.Template()
 	}
@@ -91,6 +100,7 @@ func featuresDocs(ctx context.Context, e *command.Env, f *docsFlags) error {
 	case f.verify:
 		return verifyGenerated(e, life.NewOutputs(target, text))
 	case target != "":
+		// A text that people have written is not ours to replace.
 		if what := p.DescribeForeign(target); what != "" {
 			return fmt.Errorf("%s %s", target, what)
 		}

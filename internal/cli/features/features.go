@@ -36,6 +36,8 @@ type featureFlags struct {
 	missing    bool // the ConfigMap with the settings is missing
 }
 
+// addTo adds the flags of commands that make policies out of files, and -o with the given formats. The flag that
+// names the files differs, so each command adds its own.
 func (f *featureFlags) addTo(e *command.Env, cmd *cobra.Command, outputs ...string) {
 	flags := cmd.Flags()
 	flags.StringVar(&f.component, "component", "", "component to use if the files have several")
@@ -73,6 +75,8 @@ func New(e *command.Env) *cobra.Command {
 // compileGCPercent takes the place of [gcpercent.Command] while policies are made: a fifth less memory for a tenth more time.
 const compileGCPercent = 225
 
+// newFeaturesCompile returns the command features compile. Standard output has the policies alone; notes on what
+// policies cannot enforce, and on what waits for a CRD, go to standard error.
 func newFeaturesCompile(e *command.Env) *cobra.Command {
 	var f featureFlags
 	var strict bool
@@ -130,6 +134,8 @@ command prints what can be enforced, and standard error names what waits. With -
 	return cmd
 }
 
+// partName names a part for messages: its gate, its place in the definition, and the resource with the version if
+// only one is meant.
 func partName(w *featurepolicy.Enforced) string {
 	resource := schema.GroupResource{Group: w.Group, Resource: w.Resource}.String()
 	if w.Version != "" {
@@ -138,7 +144,8 @@ func partName(w *featurepolicy.Enforced) string {
 	return fmt.Sprintf("%s (spec.parts[%d], %s)", w.Gate, w.Part, resource)
 }
 
-// compiled is a component with the policies of its features.
+// compiled is a component with the policies of its features. states are the states of the features with these
+// settings.
 type compiled struct {
 	model  *feature.Model
 	states *feature.States
@@ -147,7 +154,9 @@ type compiled struct {
 	waits  bool // the CRDs lack what a part gates
 }
 
-// compilePolicies checks the definitions and the settings, and makes the policies: all of them, or those that a function chooses.
+// compilePolicies checks the definitions and the settings, and makes the policies: all of them, or those that a
+// function chooses. Findings are printed. If a definition has an error, all errors are returned together, and
+// nothing is made: half of the policies would let pass what the other half should refuse.
 func (d *definitions) compilePolicies(ctx context.Context, e *command.Env, f *featureFlags, choose func(*compiled, *featurepolicy.Options) error) (*compiled, error) {
 	component, err := d.componentNamed(f.component)
 	if err != nil {
@@ -155,26 +164,10 @@ func (d *definitions) compilePolicies(ctx context.Context, e *command.Env, f *fe
 	}
 	model, findings := rules.Define(component, d.features, feature.Options{Release: f.release, Date: e.Now(), Resources: d.resources, PartsMayWait: true, OtherGroups: true})
 	c := &compiled{model: model, waits: slices.ContainsFunc(findings, feature.Finding.Waits)}
-	wrong := len(model.Features()) == 0 && c.waits || slices.ContainsFunc(findings, func(x feature.Finding) bool { return x.Severity == feature.Error && !x.Waits() })
-	var errs []error
-	for _, x := range findings {
-		at := d.withPlace(component, &x)
-		switch {
-		case wrong && x.Severity == feature.Error:
-			errs = append(errs, errors.New(at.String()))
-			continue
-		case x.Waits():
-			at.Severity = "waiting"
-		}
-		fmt.Fprintln(e.Err, at.String())
+	if err := d.judgeFindings(e, component, c, findings); err != nil {
+		return nil, err
 	}
-	if wrong {
-		what := "correct them"
-		if c.waits {
-			what += ", or give the CRDs that they gate,"
-		}
-		return nil, errors.Join(append(errs, errors.New("the definitions have errors: "+what+" and run the command again"))...)
-	}
+	// Other components in the files may gate the same parts.
 	for _, x := range model.SharedWith(d.components, d.features, feature.Options{Date: e.Now(), Resources: d.resources}) {
 		at := d.withPlace(component, &x)
 		fmt.Fprintln(e.Err, at.String())
@@ -194,9 +187,15 @@ func (d *definitions) compilePolicies(ctx context.Context, e *command.Env, f *fe
 		return nil, err
 	}
 	o := featurepolicy.Options{Mode: mode, Kubernetes: f.kubernetes, Settings: parsed, SettingsMissing: f.missing, Runtime: feature.Runtime{AssumeProcesses: f.processes}}
-	if err := c.compileSet(ctx, o, choose); err != nil {
+	if choose != nil {
+		if err := choose(c, &o); err != nil {
+			return nil, err
+		}
+	}
+	if c.set, err = featurepolicy.Compile(ctx, model, o); err != nil {
 		return nil, err
 	}
+	// What the policies say, and the states that are printed, rest on the same settings.
 	c.states = model.Resolve(parsed, o.Runtime)
 	for _, x := range model.Features() {
 		if list := x.Spec.RequiredProcesses; len(list) > 0 && !f.processes {
@@ -206,7 +205,36 @@ func (d *definitions) compilePolicies(ctx context.Context, e *command.Env, f *fe
 	return c, nil
 }
 
-// parseSettings reads settings. It prints what is wrong with them, and returns the errors instead if the settings have to be good.
+// judgeFindings prints the findings about the definitions of a component. If one is an error, it returns all errors
+// instead.
+func (d *definitions) judgeFindings(e *command.Env, component *v1alpha1.Component, c *compiled, findings feature.Findings) error {
+	// A part that waits for its CRD is no error, unless nothing else is left.
+	wrong := len(c.model.Features()) == 0 && c.waits || slices.ContainsFunc(findings, func(x feature.Finding) bool { return x.Severity == feature.Error && !x.Waits() })
+	var errs []error
+	for _, x := range findings {
+		at := d.withPlace(component, &x)
+		switch {
+		case wrong && x.Severity == feature.Error:
+			errs = append(errs, errors.New(at.String()))
+			continue
+		case x.Waits():
+			at.Severity = "waiting"
+		}
+		fmt.Fprintln(e.Err, at.String())
+	}
+	if wrong {
+		what := "correct them"
+		if c.waits {
+			what += ", or give the CRDs that they gate,"
+		}
+		return errors.Join(append(errs, errors.New("the definitions have errors: "+what+" and run the command again"))...)
+	}
+	return nil
+}
+
+// parseSettings reads settings. It prints what is wrong with them, and returns the errors instead if the settings
+// have to be good. With good, it is for policies that contain the settings; policies that read the ConfigMap meet
+// bad settings at run time anyway.
 func parseSettings(e *command.Env, model *feature.Model, data map[string]string, from []*settings.Settings, good bool) (*feature.Settings, error) {
 	parsed, findings := model.ParseSettings(data)
 	var errs []error
@@ -224,18 +252,8 @@ func parseSettings(e *command.Env, model *feature.Model, data map[string]string,
 	return parsed, nil
 }
 
-// compileSet makes the policies, or those that a function chooses.
-func (c *compiled) compileSet(ctx context.Context, o featurepolicy.Options, choose func(*compiled, *featurepolicy.Options) error) (err error) {
-	if choose != nil {
-		if err := choose(c, &o); err != nil {
-			return err
-		}
-	}
-	c.set, err = featurepolicy.Compile(ctx, c.model, o)
-	return err
-}
-
-// policyMode returns the mode of policies for the value of --mode; empty means that of the component.
+// policyMode returns the mode of policies for the value of --mode; empty means that of the component. Any case of
+// letters is taken.
 func policyMode(flag string) (v1alpha1.Mode, error) {
 	switch strings.ToLower(flag) {
 	case "":
@@ -248,7 +266,8 @@ func policyMode(flag string) (v1alpha1.Mode, error) {
 	return "", fmt.Errorf("unknown mode %q: the modes are live, baked", flag)
 }
 
-// printObjects prints manifests, a List of them, or their names.
+// printObjects prints manifests, a List of them, or their names. The names are those that kubectl apply -o name
+// prints. No object at all is an error.
 func printObjects(e *command.Env, output string, objects []runtime.Object) error {
 	if len(objects) == 0 {
 		return errors.New("there is nothing to enforce: no feature of the component gates a part of a resource that policies can enforce, or all are open")

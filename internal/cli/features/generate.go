@@ -1,5 +1,9 @@
 package features
 
+// How do markers and features.yaml become manifests, code, CRDs and documentation? Package life generates; this
+// file loads the project, prints its warnings, and writes the files or shows how they differ. loadProject is where
+// all commands about a project begin.
+
 import (
 	"context"
 	"errors"
@@ -14,6 +18,7 @@ import (
 // featuresFile is the default path of features.yaml.
 const featuresFile = "features.yaml"
 
+// newFeaturesGenerate returns the command features generate.
 func newFeaturesGenerate(e *command.Env) *cobra.Command {
 	file, verify := featuresFile, false
 	var channel channelFlags
@@ -64,6 +69,9 @@ func loadProject(ctx context.Context, e *command.Env, file string) (*life.Projec
 	return p, err
 }
 
+// generateOutputs returns the files of the project as they should be, by their paths. Warnings that arise on the
+// way are printed. A project whose output is empty is an error: the command would do nothing, and look as if all
+// were current.
 func generateOutputs(ctx context.Context, e *command.Env, file string, channel *channelFlags) (life.Outputs, error) {
 	c, err := channel.chosenChannel()
 	if err != nil {
@@ -84,7 +92,7 @@ func generateOutputs(ctx context.Context, e *command.Env, file string, channel *
 	return out, err
 }
 
-// verifyGenerated shows the files that are not current.
+// verifyGenerated shows the files that are not current. It returns [command.ErrFindings] if there are any.
 func verifyGenerated(e *command.Env, out life.Outputs) error {
 	if changed, err := showChanges(e, out, " (generated)"); err != nil || !changed {
 		return err

@@ -1,5 +1,10 @@
 package features
 
+// Are the definitions of features right? Lint reads Components, Features, CRDs and ConfigMaps, and reports what a
+// cluster would refuse, or what should change soon, with file and line. For example, features.yaml:12: error:
+// TasksTimeout: spec.parts[0].field: the schema has no field spec.timout. withPlace, which finds the line, serves
+// the other commands as well.
+
 import (
 	"cmp"
 	"fmt"
@@ -15,7 +20,6 @@ import (
 	"sluice.dev/internal/cli/command"
 	"sluice.dev/internal/input"
 	"sluice.dev/internal/settings"
-	"sluice.dev/report"
 )
 
 // featureFinding is a finding with the place in the files, for programs.
@@ -38,9 +42,8 @@ func (f *featureFinding) String() string {
 
 // Findings is what lint found, for programs.
 type Findings struct {
-	APIVersion string           `json:"apiVersion"`
-	Kind       string           `json:"kind"`
-	Findings   []featureFinding `json:"findings"`
+	command.Document `json:",inline"`
+	Findings         []featureFinding `json:"findings"`
 }
 
 // codeNoComponent is the code of features whose component is not in the files.
@@ -54,6 +57,7 @@ type lintFlags struct {
 	strict             bool
 }
 
+// newFeaturesLint returns the command features lint.
 func newFeaturesLint(e *command.Env) *cobra.Command {
 	var f lintFlags
 	cmd := &cobra.Command{
@@ -91,7 +95,9 @@ Without the CRDs, lint finds only errors that need no schema. Exit code 1 if the
 	return cmd
 }
 
-// lintComponents checks all components of the files, or one.
+// lintComponents checks all components of the files, or one. They are sorted by file and line. A Feature whose
+// Component is not in the files is an error, unless one component was asked for. Files without any definition are
+// an error.
 func (d *definitions) lintComponents(e *command.Env, f *lintFlags) (out []featureFinding, err error) {
 	components := make([]*v1alpha1.Component, 0, len(d.components))
 	var names []string
@@ -101,6 +107,7 @@ func (d *definitions) lintComponents(e *command.Env, f *lintFlags) (out []featur
 		}
 		names = append(names, d.components[i].Name)
 	}
+	// The error says which components there are.
 	if f.component != "" && len(components) == 0 || names == nil && len(d.features) == 0 {
 		if _, err = d.componentNamed(f.component); err != nil {
 			return nil, err
@@ -109,6 +116,7 @@ func (d *definitions) lintComponents(e *command.Env, f *lintFlags) (out []featur
 	for _, c := range components {
 		o := feature.Options{Release: f.release, Date: e.Now(), Resources: d.resources, OtherGroups: true}
 		model, findings := rules.Define(c, d.features, o)
+		// First what a cluster refuses, then what should change soon, then what collides with other components.
 		for _, x := range slices.Concat(findings, model.Lint(o.Date), model.SharedWith(d.components, d.features, o)) {
 			out = append(out, d.withPlace(c, &x))
 		}
@@ -131,7 +139,9 @@ func (d *definitions) lintComponents(e *command.Env, f *lintFlags) (out []featur
 // partsOfFeatures are the fields that a Feature has and a Component does not have.
 var partsOfFeatures = []string{"gate", "stages", "parts", "requires", "whenDisabled", "ratchet", "key", "requiredProcesses"}
 
-// withPlace adds the place to a finding about a definition.
+// withPlace adds the place to a finding about a definition. The place is that of the path of the finding, or of
+// the nearest part around it. It changes the message of x for a gate that is defined twice: it names the first
+// one.
 func (d *definitions) withPlace(c *v1alpha1.Component, x *feature.Finding) featureFinding {
 	path := input.Steps(x.Where)
 	at := d.findComponent(c.Name, path...)
@@ -151,7 +161,8 @@ func findingAt(at sourcePlace, component string, x *feature.Finding) featureFind
 	return featureFinding{at, x.Severity, x.Code, component, x.Gate, x.Where, x.Message}
 }
 
-// lintSettings checks the ConfigMap of a component, if the files have it.
+// lintSettings checks the ConfigMap of a component, if the files have it. A ConfigMap that is immutable gets a
+// finding, since nobody could turn a feature on or off in it.
 func (d *definitions) lintSettings(c *v1alpha1.Component, model *feature.Model) (out []featureFinding) {
 	for _, s := range d.configMaps {
 		m := s.ConfigMap
@@ -176,7 +187,7 @@ func printFindings(e *command.Env, output string, list []featureFinding) error {
 		if list == nil {
 			list = []featureFinding{}
 		}
-		return command.PrintDocument(e.Out, output, Findings{report.APIVersion, "FeatureFindings", list})
+		return command.PrintDocument(e.Out, output, Findings{command.DocumentOf("FeatureFindings"), list})
 	}
 	for i := range list {
 		fmt.Fprintln(e.Out, list[i].String())

@@ -1,5 +1,10 @@
 package features
 
+// Which features are there, and why are they on or off? list prints a line for each, get all that is known about
+// one. Both come from the same states, in a cluster or from files. If the user may not read the settings, the
+// status of the features says what is on. For example, the reason of a feature may be that the key
+// enable-api-fields of the ConfigMap is beta.
+
 import (
 	"fmt"
 	"io"
@@ -14,7 +19,6 @@ import (
 	"sluice.dev/feature"
 	"sluice.dev/internal/brief"
 	"sluice.dev/internal/cli/command"
-	"sluice.dev/report"
 )
 
 // featureState is a feature for programs.
@@ -41,9 +45,8 @@ type featureState struct {
 
 // States is the features of the components, for programs.
 type States struct {
-	APIVersion string         `json:"apiVersion"`
-	Kind       string         `json:"kind"`
-	Features   []featureState `json:"features"`
+	command.Document `json:",inline"`
+	Features         []featureState `json:"features"`
 
 	worldErrors `json:",inline"`
 }
@@ -56,6 +59,8 @@ type worldErrors struct {
 	Components map[string][]string `json:"componentErrors,omitempty"`
 }
 
+// stateValue is a feature for programs. If its definition is wrong, it has the errors and no state. If the
+// settings cannot be read, whether it is on is what its status says, and nothing says how to turn it on.
 func (c *chosenFeature) stateValue() featureState {
 	d := c.definition
 	out := featureState{Name: d.Name, Component: d.Spec.Component, Gate: d.Spec.Gate, InUse: d.Status.InUse}
@@ -78,6 +83,7 @@ func (c *chosenFeature) stateValue() featureState {
 	return out
 }
 
+// newFeaturesList returns the command features list.
 func newFeaturesList(e *command.Env) *cobra.Command {
 	f := &featuresFlags{}
 	cmd := &cobra.Command{
@@ -107,7 +113,8 @@ func (w *featureWorld) partsToTell(named bool) (out []*componentFeatures) {
 	return out
 }
 
-// errorsToTell returns the errors for programs.
+// errorsToTell returns the errors for programs. Both maps are never nil, and have no entry for a component without
+// an error.
 func (w *featureWorld) errorsToTell(named bool) worldErrors {
 	out := worldErrors{map[string][]string{}, map[string][]string{}}
 	for _, p := range w.partsToTell(named) {
@@ -141,6 +148,12 @@ func (w *featureWorld) tellProblems(e *command.Env, named bool) {
 	}
 }
 
+// printList prints the chosen features in a format. named tells that the user has named them: then only the
+// problems of their components are told. In the table, problems go to standard error; the documents contain them.
+//
+//	COMPONENT  GATE      STAGE  DEFAULT  ENABLED  IN USE  WHY
+//	demo       Cache     Alpha  false    false    -       that is the default at stage Alpha
+//	demo       Plain     Beta   true     true     3       that is the default at stage Beta
 func (w *featureWorld) printList(e *command.Env, output string, named bool) error {
 	if output == "name" {
 		w.printNames(e)
@@ -152,7 +165,7 @@ func (w *featureWorld) printList(e *command.Env, output string, named bool) erro
 		values[i] = w.chosen[i].stateValue()
 	}
 	if output != asTable {
-		return command.PrintDocument(e.Out, output, States{report.APIVersion, "FeatureStates", values, w.errorsToTell(named)})
+		return command.PrintDocument(e.Out, output, States{command.DocumentOf("FeatureStates"), values, w.errorsToTell(named)})
 	}
 	w.tellProblems(e, named)
 	for _, p := range w.partsToTell(named) {
@@ -179,6 +192,7 @@ func (w *featureWorld) printList(e *command.Env, output string, named bool) erro
 			used = fmt.Sprint(*v.InUse)
 		}
 		if len(v.Errors) > 0 {
+			// The table has no column for errors, and a wrong definition is why nothing else is known.
 			v.Why = "wrong definition: " + strings.Join(v.Errors, "; ")
 		}
 		fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%s\t%s\t%s\n", v.Component, v.Gate, command.Dash(string(v.Stage)), boolText(v.Default), enabledText(v), used, v.Why)
@@ -186,6 +200,7 @@ func (w *featureWorld) printList(e *command.Env, output string, named bool) erro
 	return nil
 }
 
+// printNames prints the names of the chosen features, as the other commands accept them.
 func (w *featureWorld) printNames(e *command.Env) {
 	for _, c := range w.chosen {
 		fmt.Fprintln(e.Out, featurePrefix+c.definition.Name)
@@ -200,6 +215,7 @@ func enabledText(v *featureState) string {
 	return boolText(v.Enabled)
 }
 
+// boolText is a state in a table; a dash is an unknown one.
 func boolText(b *bool) string {
 	if b == nil {
 		return "-"
@@ -229,13 +245,13 @@ type Details struct {
 
 // DetailsList has the details of the requested features, for programs.
 type DetailsList struct {
-	APIVersion string    `json:"apiVersion"`
-	Kind       string    `json:"kind"`
-	Features   []Details `json:"features"`
+	command.Document `json:",inline"`
+	Features         []Details `json:"features"`
 
 	worldErrors `json:",inline"`
 }
 
+// newFeaturesGet returns the command features get.
 func newFeaturesGet(e *command.Env) *cobra.Command {
 	f := &featuresFlags{}
 	cmd := &cobra.Command{
@@ -259,7 +275,7 @@ func newFeaturesGet(e *command.Env) *cobra.Command {
 				details[i] = w.chosen[i].detailsOf()
 			}
 			if f.output != asTable {
-				return command.PrintDocument(e.Out, f.output, DetailsList{report.APIVersion, "FeatureDetails", details, w.errorsToTell(true)})
+				return command.PrintDocument(e.Out, f.output, DetailsList{command.DocumentOf("FeatureDetails"), details, w.errorsToTell(true)})
 			}
 			w.tellProblems(e, true)
 			for i := range details {
@@ -275,6 +291,9 @@ func newFeaturesGet(e *command.Env) *cobra.Command {
 	return cmd
 }
 
+// detailsOf is all that is known about a feature. Stages and parts are those of the definition with its defaults
+// filled in, or as they were written if the definition is wrong. WhenDisabled and Ratchet are left out for a
+// feature that gates nothing.
 func (c *chosenFeature) detailsOf() Details {
 	s := &c.definition.Spec
 	if c.state != nil {
@@ -294,6 +313,7 @@ func (c *chosenFeature) detailsOf() Details {
 		}
 	}
 	if c.hidden != nil {
+		// Without the settings the reports cannot be judged here; the controller has judged them.
 		if is := meta.FindStatusCondition(c.definition.Status.Conditions, v1alpha1.ConditionSkew); is != nil && is.Status == metav1.ConditionTrue {
 			d.Skew = is.Message
 		}
@@ -307,12 +327,23 @@ func (c *chosenFeature) detailsOf() Details {
 	return d
 }
 
+// printTable prints the details for people, a row for each. Rows without a value are left out; further values of
+// one row stand below each other.
+//
+//	Name:         demo.tasks-timeout
+//	Gate:         TasksTimeout
+//	About:        Ends tasks that take too long.
+//	Enabled:      false: webhook does not report it as on
+//	Stages:       Alpha since v1.0.0
+//	              Beta since v1.6.0, default true
+//	Gates:        pipelines.demo.dev: spec.tasksTimeout
 func (d *Details) printTable(out io.Writer) {
 	t := command.Columns(out)
 	defer t.Flush()
 	row := func(name string, values ...string) {
 		for _, v := range values {
 			if v != "" {
+				// The name stands before the first value only.
 				fmt.Fprintf(t, "%s\t%s\n", name, v)
 				name = ""
 			}
@@ -366,6 +397,7 @@ func (d *Details) printTable(out io.Writer) {
 	row("Skew:", d.Skew)
 }
 
+// stageText is an entry of the history: Beta since v1.4.0, 2025-03-01, default true.
 func stageText(s *v1alpha1.FeatureStage) string {
 	text := string(s.Stage) + " since "
 	switch {
@@ -383,6 +415,7 @@ func stageText(s *v1alpha1.FeatureStage) string {
 	return text
 }
 
+// partText says what a part gates: tasks.tekton.dev v1: spec.timeout.
 func partText(p *v1alpha1.Part) string {
 	text := strings.TrimSuffix(p.Resource+"."+p.Group, ".")
 	if len(p.Versions) > 0 {
@@ -412,7 +445,7 @@ func partText(p *v1alpha1.Part) string {
 	return text
 }
 
-// whenOff says what happens to uses while a feature is off.
+// whenOff says what happens to uses while a feature is off. It is empty for a feature that gates nothing.
 func whenOff(w v1alpha1.WhenDisabled, r v1alpha1.Ratchet) string {
 	var what string
 	switch w {

@@ -1,5 +1,9 @@
 package features
 
+// With which combinations of features should a project be tested? Package feature/matrix finds them; this file
+// prints them: as a table, for programs, for the matrix of a GitHub workflow, as Go code for tests, or as one
+// ConfigMap for each case. For example, ten independent features take a few dozen cases, and not 1024.
+
 import (
 	"bytes"
 	"context"
@@ -20,7 +24,6 @@ import (
 	"sluice.dev/internal/brief"
 	"sluice.dev/internal/cli/command"
 	"sluice.dev/internal/life"
-	"sluice.dev/report"
 )
 
 // mostJobs is the limit of jobs that GitHub runs for one matrix.
@@ -41,10 +44,9 @@ type matrixCase struct {
 
 // Matrix is the document for programs.
 type Matrix struct {
-	APIVersion string       `json:"apiVersion"`
-	Kind       string       `json:"kind"`
-	Component  string       `json:"component"`
-	Cases      []matrixCase `json:"cases"`
+	command.Document `json:",inline"`
+	Component        string       `json:"component"`
+	Cases            []matrixCase `json:"cases"`
 }
 
 // matrixFlags are the flags of the command.
@@ -58,6 +60,7 @@ var matrixFormats = map[string]func(e *command.Env, p *life.Project, m *Matrix, 
 	"table": printMatrixTable, "json": printMatrixJSON, "github": printMatrixGitHub, "go": printMatrixGo, "configmaps": printMatrixConfigMaps,
 }
 
+// newFeaturesMatrix returns the command features matrix.
 func newFeaturesMatrix(e *command.Env) *cobra.Command {
 	var f matrixFlags
 	var kinds []string
@@ -90,6 +93,8 @@ for a cluster: one ConfigMap for each case.`,
 	return cmd
 }
 
+// featuresMatrix prints the cases of the given kinds, in the order in which package matrix has them. A kind or a
+// case that does not exist is an error with the most similar name.
 func featuresMatrix(ctx context.Context, e *command.Env, f *matrixFlags, kinds []string) error {
 	printer := matrixFormats[f.output]
 	for _, k := range f.kinds {
@@ -104,7 +109,7 @@ func featuresMatrix(ctx context.Context, e *command.Env, f *matrixFlags, kinds [
 	if err != nil {
 		return err
 	}
-	out := &Matrix{APIVersion: report.APIVersion, Kind: "FeatureMatrix", Component: p.File.Component, Cases: []matrixCase{}}
+	out := &Matrix{Document: command.DocumentOf("FeatureMatrix"), Component: p.File.Component, Cases: []matrixCase{}}
 	var names []string
 	for _, c := range matrix.All(p.Model, f.kinds...) {
 		names = append(names, c.Name)
@@ -118,6 +123,11 @@ func featuresMatrix(ctx context.Context, e *command.Env, f *matrixFlags, kinds [
 	return printer(e, p, out, f)
 }
 
+// printMatrixTable prints the name of each case with the features that are on, sorted; a dash is none.
+//
+//	CASE      ON
+//	defaults  FastPath
+//	all on    Cache, FastPath
 func printMatrixTable(e *command.Env, _ *life.Project, m *Matrix, _ *matrixFlags) error {
 	t := command.Columns(e.Out)
 	fmt.Fprintln(t, "CASE\tON")
@@ -139,7 +149,8 @@ func printMatrixJSON(e *command.Env, _ *life.Project, m *Matrix, _ *matrixFlags)
 	return command.PrintDocument(e.Out, "json", m)
 }
 
-// printMatrixGitHub prints one line, which a job writes to GITHUB_OUTPUT.
+// printMatrixGitHub prints one line, which a job writes to GITHUB_OUTPUT. GitHub refuses a matrix that is too
+// large, so a warning says that it will.
 func printMatrixGitHub(e *command.Env, _ *life.Project, m *Matrix, _ *matrixFlags) error {
 	if len(m.Cases) > mostJobs {
 		fmt.Fprintf(e.Err, "warning: these are %d cases, and GitHub runs %d jobs of a matrix: choose with --kinds\n", len(m.Cases), mostJobs)
@@ -165,6 +176,7 @@ func printMatrixGo(e *command.Env, p *life.Project, m *Matrix, f *matrixFlags) e
 		fmt.Fprintf(&b, "{Name: %q, Level: %q, Values: %#v},\n", m.Cases[i].Name, m.Cases[i].Level, m.Cases[i].Values)
 	}
 	b.WriteString("}\n}\n")
+	// %#v writes the type as Go calls it; the file uses the name that featuretest exports.
 	data, err := format.Source(bytes.ReplaceAll(b.Bytes(), []byte("Values: map[string]bool{"), []byte("Values: featuretest.Values{")))
 	if err != nil {
 		return err

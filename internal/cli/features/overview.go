@@ -1,5 +1,9 @@
 package features
 
+// What do the pages of sluice ui show of features? The same as list, get and skew, for all components at once, and
+// two things more: which stages may follow by the policy of the project, and the commands that would change the
+// feature. Nothing is printed: what would go to standard error is in Notes.
+
 import (
 	"cmp"
 	"context"
@@ -84,6 +88,7 @@ func ReadOverview(ctx context.Context, e *command.Env, flags *command.ClusterFla
 		if ref := p.component.Spec.ConfigMap; ref != nil {
 			c.Settings = ref.Namespace + "/" + ref.Name
 		}
+		// Without settings or reports, that nobody disagrees would be a guess.
 		if s := p.skew; s != nil && p.hidden == nil && w.unreported == nil && len(s.Live) > 0 {
 			c.Skew, c.Disagree = s.Component.Message, s.Component.Reason == v1alpha1.ReasonProcessesDisagree
 		}
@@ -97,6 +102,8 @@ func ReadOverview(ctx context.Context, e *command.Env, flags *command.ClusterFla
 	return o, nil
 }
 
+// entry is a feature for a page. settable tells that its component has settings that the command could change. A
+// feature whose definition is wrong has no stage, and no commands.
 func (c *chosenFeature) entry(ctx context.Context, now time.Time, settable bool) Entry {
 	e := Entry{Details: c.detailsOf(), Entered: -1}
 	for i := range e.Stages {
@@ -115,6 +122,7 @@ func (c *chosenFeature) entry(ctx context.Context, now time.Time, settable bool)
 		e.Since, _ = time.Parse(time.DateOnly, e.Stages[e.Entered].Date)
 	}
 	e.Next = life.NextStages(ctx, c.component, &c.state.Feature.Spec, e.Stage, now)
+	// A locked gate takes no setting, and a feature before its first stage does not exist yet.
 	if settable && !c.state.Feature.Locked && e.Entered >= 0 {
 		verb := "enable"
 		if c.state.Open {
@@ -122,6 +130,7 @@ func (c *chosenFeature) entry(ctx context.Context, now time.Time, settable bool)
 		}
 		e.Commands = append(e.Commands, "sluice features "+verb+" "+e.Name)
 	}
+	// The first step that no rule is against.
 	i := slices.IndexFunc(e.Next, func(n life.NextStage) bool { return n.Against == "" })
 	switch {
 	case i >= 0 && e.Next[i].Stage == v1alpha1.Removed:
@@ -136,7 +145,9 @@ func (c *chosenFeature) entry(ctx context.Context, now time.Time, settable bool)
 	return e
 }
 
-// CountUses counts the stored objects of a cluster that use a feature, and names some of them as RESOURCE NAMESPACE/NAME PATH.
+// CountUses counts the stored objects of a cluster that use a feature, and names some of them as RESOURCE
+// NAMESPACE/NAME PATH. counted is a text such as "3 objects of 1,204". It fails for features from files, and for a
+// name that is not there.
 func (o *Overview) CountUses(ctx context.Context, e *command.Env, name string, most int) (counted string, objects []string, err error) {
 	if o.world.cluster == nil {
 		return "", nil, fmt.Errorf("these features are of files: without a cluster there are no objects to count")

@@ -1,5 +1,9 @@
 package features
 
+// How does a feature get to its next stage? promote and remove write the step into features.yaml and CHANGELOG.md,
+// if the policy of the project allows it. For example, a beta feature may have to stay beta for two releases
+// before it is stable; too early a step is refused with the rule that is against it.
+
 import (
 	"context"
 	"errors"
@@ -23,6 +27,7 @@ type promoteFlags struct {
 	dryRun        bool
 }
 
+// addTo adds the flags that both commands share. Both take one feature.
 func (f *promoteFlags) addTo(cmd *cobra.Command) {
 	cmd.Flags().StringVarP(&f.file, "filename", "f", featuresFile, "file with stages and settings")
 	cmd.Flags().StringVar(&f.release, "release", "", "first release with the change")
@@ -30,6 +35,7 @@ func (f *promoteFlags) addTo(cmd *cobra.Command) {
 	cmd.Args = command.OneArg("name one feature, as features.yaml does")
 }
 
+// newFeaturesPromote returns the command features promote.
 func newFeaturesPromote(e *command.Env) *cobra.Command {
 	var f promoteFlags
 	to, byDefault, lock := "", "", false
@@ -47,6 +53,7 @@ default for good. The stage stays as it is if --to is left out.`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			stage := v1alpha1.Stage("")
 			if to != "" {
+				// Stages are written beta in commands, and Beta in objects.
 				stage = v1alpha1.Stage(strings.ToUpper(to[:1]) + strings.ToLower(to[1:]))
 			}
 			if to == "" && byDefault == "" && !lock {
@@ -75,6 +82,7 @@ default for good. The stage stays as it is if --to is left out.`,
 	return cmd
 }
 
+// newFeaturesRemove returns the command features remove.
 func newFeaturesRemove(e *command.Env) *cobra.Command {
 	var f promoteFlags
 	cmd := &cobra.Command{
@@ -95,6 +103,9 @@ release later.`,
 	return cmd
 }
 
+// promoteFeature writes an entry of the history, or shows what it would write. If the policy forbids it, it prints
+// the rules that are against it, and returns [command.ErrFindings]. What is left to do by hand, and the command to
+// run next, are told on standard error.
 func promoteFeature(ctx context.Context, e *command.Env, f *promoteFlags, gate string, entry v1alpha1.FeatureStage) error {
 	if f.release == "" {
 		return errors.New("from which release on? Give --release")
@@ -117,9 +128,11 @@ func promoteFeature(ctx context.Context, e *command.Env, f *promoteFlags, gate s
 	if err := writeOutputs(e, out, f.dryRun); err != nil || f.dryRun {
 		return err
 	}
+	// The step is for a later release: generated files say it only once that release is the present one.
 	if now := p.File.Spec.Release; now != "" && now != f.release {
 		fmt.Fprintf(e.Err, "next: write spec.release: %s into %s when you prepare that release; it is %s\n", f.release, p.Name(), now)
 	}
+	// scaffold has written a test that runs with the gate on and off.
 	if test := p.File.TestOf(gate); entry.LockToDefault || entry.Stage == v1alpha1.Removed {
 		if _, err := os.Stat(test); err == nil {
 			fmt.Fprintf(e.Err, "next: delete %s, or what it does with the other value: the gate has none any more\n", filepath.ToSlash(test))
@@ -133,7 +146,8 @@ func promoteFeature(ctx context.Context, e *command.Env, f *promoteFlags, gate s
 	return nil
 }
 
-// showChanges shows how files would change, and reports whether any would. The label stands behind the names of the new ones.
+// showChanges shows how files would change, and reports whether any would. The label stands behind the names of
+// the new ones. They are unified diffs.
 func showChanges(e *command.Env, out life.Outputs, label string) (changed bool, err error) {
 	err = out.Each(func(path string, old, want []byte) {
 		changed = true

@@ -1,5 +1,9 @@
 package features
 
+// What do files say about features? They may have Components, Features, the CRDs that these gate, ConfigMaps with
+// settings, and FeatureReports, in any order and in several files. This file reads them, keeps their places for
+// messages, and finds the settings of a component: in its ConfigMap among the files, or in --settings.
+
 import (
 	"cmp"
 	"context"
@@ -11,6 +15,7 @@ import (
 	"slices"
 	"strings"
 
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	utiljson "k8s.io/apimachinery/pkg/util/json"
 
@@ -39,7 +44,8 @@ type definitions struct {
 	read                     readObjects
 }
 
-// readDefinitions reads files and directories.
+// readDefinitions reads files and directories. Unknown fields and duplicate components are errors with their
+// places.
 func readDefinitions(ctx context.Context, e *command.Env, files []string) (*definitions, error) {
 	if len(files) == 0 {
 		return nil, errors.New("no definitions: give files with -f")
@@ -66,6 +72,7 @@ func (r *readObjects) isAgain(set *input.Set, o *input.Object) bool {
 	if set.Commit != "" {
 		at.File = set.Commit + ":" + at.File
 	} else if path, err := filepath.EvalSymlinks(at.File); err == nil {
+		// One file can be reached by several names: -f config -f config/features.yaml.
 		if at.File, err = filepath.Abs(path); err != nil {
 			at.File = path
 		}
@@ -89,7 +96,8 @@ func readManifests(ctx context.Context, e *command.Env, name string) (*input.Set
 	return input.Load(ctx, src, input.Options{Stdin: e.In, Objects: true})
 }
 
-// addObjects adds the objects of a source. It skips kinds that have nothing to do with features.
+// addObjects adds the objects of a source. It skips kinds that have nothing to do with features. A kind of
+// sluice.dev whose name has wrong letters, such as feature, is an error: it would be skipped otherwise.
 func (d *definitions) addObjects(set *input.Set) error {
 	for _, doc := range set.Documents {
 		r, err := feature.ResourceOf(doc.CRD)
@@ -158,7 +166,7 @@ func appendDecoded[T any](o *input.Object, to []T, at []*input.Positions) ([]T, 
 	return append(to, v), append(at, o.Positions), nil
 }
 
-// componentNamed returns the component of a name, or the only one.
+// componentNamed returns the component of a name, or the only one. The error says which there are.
 func (d *definitions) componentNamed(name string) (*v1alpha1.Component, error) {
 	var names []string
 	for i := range d.components {
@@ -184,8 +192,9 @@ func (d *definitions) noComponent() error {
 	return errors.New("the files hold no Component (sluice.dev/v1alpha1)")
 }
 
-// settingsData collects the settings of the component: from its ConfigMap among the definitions, and from the flag --settings. Nil stands for no
-// ConfigMap. from are those that come from files.
+// settingsData collects the settings of the component: from its ConfigMap among the definitions, and from the flag
+// --settings. Nil stands for no ConfigMap. from are those that come from files. Later files and flags take
+// precedence over earlier ones.
 func (d *definitions) settingsData(ctx context.Context, e *command.Env, c *v1alpha1.Component, given []string, gatesKey string) (data map[string]string, from []*settings.Settings, err error) {
 	if mine, err := d.settingsOf(c); err != nil {
 		return nil, nil, err
@@ -251,7 +260,7 @@ func (d *definitions) settingsOf(c *v1alpha1.Component) (out *settings.Settings,
 	return out, nil
 }
 
-// readObject reads the one object of a file as Kubernetes decodes it.
+// readObject reads the one object of a file as Kubernetes decodes it. No object, or more than one, is an error.
 func readObject(ctx context.Context, e *command.Env, file string) (map[string]any, error) {
 	set, err := readManifests(ctx, e, file)
 	if err != nil {
@@ -270,4 +279,88 @@ func readObject(ctx context.Context, e *command.Env, file string) (map[string]an
 		return nil, set.Objects[0].Wrong(err)
 	}
 	return out, nil
+}
+
+// sourcePlace is a place in a file.
+type sourcePlace struct {
+	File string `json:"file,omitempty"`
+	Line int    `json:"line,omitempty"`
+}
+
+// placePrefix writes a place as compilers do, followed by a colon; empty if the place is not known.
+func (p sourcePlace) placePrefix() string {
+	switch {
+	case p.File == "":
+		return ""
+	case p.Line == 0: // a file of a mounted ConfigMap
+		return p.File + ": "
+	}
+	return fmt.Sprintf("%s:%d: ", p.File, p.Line)
+}
+
+// lastPlace is the place of a path in the last object that has it, or else of the longest part of it in the last object. Objects that
+// are not from files have no place.
+func lastPlace(at []*input.Positions, where ...string) (out sourcePlace) {
+	exact := false
+	for _, p := range at {
+		if place, found := p.Find(where...); found || !exact {
+			out, exact = sourcePlace{place.File, place.Line}, found
+		}
+	}
+	if out.File == "-" {
+		out.File = "standard input"
+	}
+	return out
+}
+
+// findFeature finds a part of the Feature of a gate, findComponent a part of a Component.
+func (d *definitions) findFeature(component, gate string, where ...string) sourcePlace {
+	return lastPlace(d.placesOfGate(component, gate), where...)
+}
+
+// firstFeature finds a part of the first of several Features of a gate.
+func (d *definitions) firstFeature(component, gate string, where ...string) sourcePlace {
+	at := d.placesOfGate(component, gate)
+	return lastPlace(at[:min(len(at), 1)], where...)
+}
+
+func (d *definitions) placesOfGate(component, gate string) []*input.Positions {
+	return placesOf(d.features, d.featuresAt, func(f *v1alpha1.Feature) bool { return f.Spec.Component == component && f.Spec.Gate == gate })
+}
+
+func (d *definitions) findComponent(name string, where ...string) sourcePlace {
+	isMeant := func(c *v1alpha1.Component) bool { return c.Name == name }
+	return lastPlace(placesOf(d.components, d.componentsAt, isMeant), where...)
+}
+
+// placesOf are the places of the objects that are meant, as far as they come from files.
+func placesOf[T any](objects []T, at []*input.Positions, isMeant func(*T) bool) (out []*input.Positions) {
+	for i := range at {
+		if isMeant(&objects[i]) {
+			out = append(out, at[i])
+		}
+	}
+	return out
+}
+
+// settingPlace is the place of a finding about settings, in the last of the files that has the key; none if a flag has it.
+func settingPlace(from []*settings.Settings, x *feature.Finding) (out sourcePlace) {
+	found := false
+	for _, s := range from {
+		if s == nil {
+			continue // of a cluster
+		}
+		if _, ok := s.Data[x.Where]; ok || !found {
+			at := s.PlaceOf(x)
+			out, found = sourcePlace{at.File, at.Line}, ok
+		}
+	}
+	return out
+}
+
+// isOf reports whether a ConfigMap is the one of a component. A ConfigMap without a namespace in a file is taken
+// for it, whatever namespace it will have.
+func isOf(m *corev1.ConfigMap, c *v1alpha1.Component) bool {
+	ref := c.Spec.ConfigMap
+	return ref != nil && m.Name == ref.Name && (m.Namespace == ref.Namespace || m.Namespace == "")
 }

@@ -1,5 +1,9 @@
 package features
 
+// How does Sluice learn the features of a process that does not use its library? The command report runs beside
+// it, reads its metric kubernetes_feature_enabled, and writes a FeatureReport, which counts as if the process had
+// written it. It renews the report as long as the process answers.
+
 import (
 	"cmp"
 	"context"
@@ -36,6 +40,7 @@ type reportFlags struct {
 	once                                       bool
 }
 
+// newFeaturesReport returns the command features report.
 func newFeaturesReport(e *command.Env) *cobra.Command {
 	f := &reportFlags{}
 	cmd := &cobra.Command{
@@ -69,6 +74,9 @@ the report.`,
 	return cmd
 }
 
+// runReports writes the report at each interval until ctx is done, and then deletes it. An error is told once, and
+// tried again: the process may still be starting. With --once the first error ends the command. The report of a
+// killed command expires after three intervals.
 func (f *reportFlags) runReports(ctx context.Context, e *command.Env) error {
 	if f.interval < time.Second || f.interval > 20*time.Minute {
 		return fmt.Errorf("--interval %s: it is from 1s to 20m", f.interval)
@@ -81,6 +89,7 @@ func (f *reportFlags) runReports(ctx context.Context, e *command.Env) error {
 	if err != nil {
 		return err
 	}
+	// Two processes under one name would write over each other's report.
 	if f.instance = cmp.Or(f.instance, e.Getenv("POD_NAME")); f.instance == "" {
 		if f.instance, err = os.Hostname(); err != nil {
 			return fmt.Errorf("%w: name the process with --instance", err)
@@ -98,6 +107,7 @@ func (f *reportFlags) runReports(ctx context.Context, e *command.Env) error {
 		case ctx.Err() != nil:
 		case f.once:
 			return err
+		// The same error every three seconds would hide everything else in a log.
 		case err != nil && err.Error() != said:
 			said = err.Error()
 			fmt.Fprintf(e.Err, "not reported: %s; trying again every %s\n", said, f.interval)
@@ -115,6 +125,7 @@ func (f *reportFlags) runReports(ctx context.Context, e *command.Env) error {
 		if !there {
 			return nil
 		}
+		// The command has been interrupted, and the report has to go all the same.
 		bye, cancel := context.WithTimeout(context.WithoutCancel(ctx), reportGoodbye)
 		defer cancel()
 		if err := reports.Delete(bye, name, metav1.DeleteOptions{}); err != nil && !apierrors.IsNotFound(err) {
@@ -124,7 +135,8 @@ func (f *reportFlags) runReports(ctx context.Context, e *command.Env) error {
 	}
 }
 
-// writeReport reads the metrics once and writes the report.
+// writeReport reads the metrics once and writes the report. The report is owned by the pod if the environment
+// names it. Metrics without the metric are an error.
 func (f *reportFlags) writeReport(ctx context.Context, e *command.Env, reports dynamic.ResourceInterface, name string, started metav1.Time) error {
 	asking, cancel := context.WithTimeout(ctx, max(f.interval, 5*time.Second))
 	defer cancel()

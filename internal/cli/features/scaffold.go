@@ -1,5 +1,9 @@
 package features
 
+// How does a project get a new feature? scaffold writes all that belongs to it: the entry in features.yaml, the
+// marker above the Go field, the generated files, and a test that runs with the feature on and off. What it cannot
+// do, such as registering a new API version, it prints as the next step.
+
 import (
 	"fmt"
 	"os"
@@ -11,6 +15,8 @@ import (
 	"sluice.dev/internal/life"
 )
 
+// newFeaturesScaffold returns the command features scaffold. Nothing is written if anything is wrong, so that a
+// half-made feature does not have to be cleaned up.
 func newFeaturesScaffold(e *command.Env) *cobra.Command {
 	var f life.NewFeature
 	file, dryRun := featuresFile, false
@@ -31,6 +37,7 @@ is compiled and read, with --dry-run too. At the end it prints what to run next.
 		Args: command.OneArg("name one feature in CamelCase, such as FastPath"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			f.Gate = args[0]
+			// A variable of a script that is not set would make a feature that gates nothing.
 			for _, flag := range []string{"version", "field"} {
 				if value := cmd.Flags().Lookup(flag); value.Changed && value.Value.String() == "" {
 					return fmt.Errorf("--%s is empty: name what the feature gates, or leave the flag out for a feature that gates behaviour", flag)

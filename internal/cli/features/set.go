@@ -1,5 +1,9 @@
 package features
 
+// How is a feature turned on or off? enable and disable write its key into the ConfigMap of the component, and
+// nothing else of it. Before they write, they find out whether it would work: other features may be needed, a
+// stage may be locked, and objects may use what is turned off. The plan is the same for both, and for --dry-run.
+
 import (
 	"context"
 	"encoding/json"
@@ -18,7 +22,6 @@ import (
 	"sluice.dev/feature"
 	"sluice.dev/internal/cli/command"
 	"sluice.dev/internal/featureusage"
-	"sluice.dev/report"
 )
 
 // maxConflicts is how often a write is retried because another client wrote the ConfigMap in the meantime.
@@ -33,9 +36,8 @@ type setFlags struct {
 
 // Change is the document of enable and disable for programs.
 type Change struct {
-	APIVersion string `json:"apiVersion"`
-	Kind       string `json:"kind"`
-	Component  string `json:"component"`
+	command.Document `json:",inline"`
+	Component        string `json:"component"`
 	// ConfigMap is NAMESPACE/NAME.
 	ConfigMap string `json:"configMap"`
 	DryRun    bool   `json:"dryRun,omitempty"`
@@ -70,6 +72,7 @@ type changedFeature struct {
 	Outcome string `json:"outcome,omitempty"`
 }
 
+// newFeaturesEnable returns the command features enable.
 func newFeaturesEnable(e *command.Env) *cobra.Command {
 	f := &setFlags{}
 	cmd := &cobra.Command{
@@ -87,6 +90,7 @@ keeps changes that others make at the same time. If a feature cannot be turned o
 	return cmd
 }
 
+// newFeaturesDisable returns the command features disable.
 func newFeaturesDisable(e *command.Env) *cobra.Command {
 	f := &setFlags{}
 	cmd := &cobra.Command{
@@ -105,6 +109,7 @@ give --even-if-in-use. --dry-run shows these objects and what happens to them.`,
 	return cmd
 }
 
+// addTo adds the flags that enable and disable share.
 func (f *setFlags) addTo(e *command.Env, cmd *cobra.Command) {
 	f.addFlags(e, cmd, false, "json", "yaml", "name")
 	fs := cmd.Flags()
@@ -112,6 +117,9 @@ func (f *setFlags) addTo(e *command.Env, cmd *cobra.Command) {
 	fs.BoolVarP(&f.verbose, "verbose", "v", false, "list the objects by name")
 }
 
+// setFeatures turns the named features on or off, and prints what changed. All of them must be of one component,
+// because one write of one ConfigMap either happens or does not. It returns [command.ErrFindings] if the change is
+// refused.
 func setFeatures(ctx context.Context, e *command.Env, f *setFlags, names []string, on bool) error {
 	w, err := readFeatures(ctx, e, &f.featuresFlags, names)
 	if err != nil {
@@ -160,6 +168,9 @@ type setter struct {
 	usage *featureusage.Result // nil before the scan
 }
 
+// planAndWrite plans the change, and writes it unless it is refused, empty, or a dry run. If another client has
+// changed the ConfigMap meanwhile, it plans again with the new content: what was right may be wrong now. Objects
+// are counted once, since a scan can take minutes.
 func (s *setter) planAndWrite(ctx context.Context) (*Change, error) {
 	for range maxConflicts {
 		c := s.planChange()
@@ -188,14 +199,17 @@ func (s *setter) planAndWrite(ctx context.Context) (*Change, error) {
 	return nil, fmt.Errorf("ConfigMap %s was changed by others %d times while it was to be written: try again", s.part.configMapRef(), maxConflicts)
 }
 
+// configMapRef names the ConfigMap of the component, as NAMESPACE/NAME. The component must have one.
 func (p *componentFeatures) configMapRef() string {
 	return p.component.Spec.ConfigMap.Namespace + "/" + p.component.Spec.ConfigMap.Name
 }
 
-// planChange returns the change to write, or why it is refused.
+// planChange returns the change to write, or why it is refused. The states are those with all processes reporting:
+// which processes run decides when a feature is in effect, and not whether the settings open it.
 func (s *setter) planChange() *Change {
 	p := s.part
-	c := &Change{APIVersion: report.APIVersion, Kind: "FeatureChange", Component: p.component.Name, ConfigMap: p.configMapRef(), DryRun: s.flags.dryRun}
+	c := &Change{Document: command.DocumentOf("FeatureChange"), Component: p.component.Name, ConfigMap: p.configMapRef(), DryRun: s.flags.dryRun}
+	// Reports come and go, and the plan is about settings.
 	all := feature.Runtime{AssumeProcesses: true}
 	// Compare with the data of the ConfigMap. If they are wrong, other settings are in force.
 	written, _ := p.model.ParseSettings(p.settingsData())
@@ -204,6 +218,7 @@ func (s *setter) planChange() *Change {
 	maps.Copy(data, p.settingsData())
 	for _, gate := range s.gates {
 		f := p.model.Feature(gate)
+		// It may be open for another reason than its key, such as the level; then there is nothing to write.
 		if is, _ := before.State(gate); is.Open == s.on {
 			c.Unchanged = append(c.Unchanged, fmt.Sprintf("%s is %s: %s", f.Name, feature.OnOff(s.on), is.Reason))
 			continue
@@ -213,6 +228,7 @@ func (s *setter) planChange() *Change {
 			if old, ok := p.settingsData()[key]; ok {
 				k.Before = &old
 			}
+			// Two features may share a key, such as the list of gates: its last value counts.
 			c.Keys = slices.DeleteFunc(c.Keys, func(k keyChange) bool { return k.Key == key })
 			c.Keys = append(c.Keys, k)
 			data[key] = value
@@ -225,6 +241,7 @@ func (s *setter) planChange() *Change {
 	slices.SortFunc(c.Keys, func(a, b keyChange) int { return strings.Compare(a.Key, b.Key) })
 	settings, findings := p.model.ParseSettings(data)
 	for _, x := range findings {
+		// What was wrong before is not the fault of this change.
 		if x.Severity == feature.Error && !slices.ContainsFunc(p.wrong, func(o feature.Finding) bool { return o == x }) {
 			c.Refused = append(c.Refused, s.refusalMessage(&x))
 		}
@@ -254,7 +271,8 @@ func (p *componentFeatures) immutableRefusal() []string {
 	return []string{fmt.Sprintf("%s: delete it first, with kubectl delete configmap %s --namespace %s", feature.Immutable, ref.Name, ref.Namespace)}
 }
 
-// untilInEffect says what has to happen until a new state is in effect; wrong says that the settings have errors. Empty: nothing.
+// untilInEffect says what has to happen until a new state is in effect; wrong says that the settings have errors.
+// Empty: nothing. Several parts are joined by semicolons.
 func untilInEffect(state *feature.State, wrong bool) string {
 	var out []string
 	spec := state.Feature.Spec
@@ -270,7 +288,8 @@ func untilInEffect(state *feature.State, wrong bool) string {
 	return strings.Join(out, "; ")
 }
 
-// refusalMessage is the message for an error of the settings, with the way out.
+// refusalMessage is the message for an error of the settings, with the way out. If a feature needs others, the way
+// out is the command that turns all of them on.
 func (s *setter) refusalMessage(x *feature.Finding) string {
 	text := x.Message
 	if x.Code != feature.CodeNeedsAnother {
@@ -292,7 +311,8 @@ func (s *setter) refusalMessage(x *feature.Finding) string {
 	return text + " then: turn " + f.Name + " off as well"
 }
 
-// whyItStays says why a feature would not get the wanted state, and what to do.
+// whyItStays says why a feature would not get the wanted state, and what to do. state is the one that the feature
+// would have after the write.
 func whyItStays(m *feature.Model, state *feature.State, on bool) string {
 	f := state.Feature
 	if on {
@@ -308,8 +328,9 @@ func whyItStays(m *feature.Model, state *feature.State, on bool) string {
 	return text
 }
 
-// editedKeys returns the keys that turn a feature on or off: its entry among the gates if it has one, and its own key if that exists or if
-// there is no entry.
+// editedKeys returns the keys that turn a feature on or off: its entry among the gates if it has one, and its own
+// key if that exists or if there is no entry. If both are there, both are written, so that they do not contradict
+// each other.
 func editedKeys(f *feature.Feature, gatesKey string, data map[string]string, on bool) map[string]string {
 	out := map[string]string{}
 	gates, found := editGates(data[gatesKey], f.Spec.Gate, on)
@@ -322,8 +343,9 @@ func editedKeys(f *feature.Feature, gatesKey string, data map[string]string, on 
 	return out
 }
 
-// editGates sets the entries of a gate in a list like A=true,B=false and leaves everything else as it is, white space
-// included.
+// editGates sets the entries of a gate in a list like A=true,B=false and leaves everything else as it is, white
+// space included. found is false if the gate has no entry; then nothing is changed, and the caller writes the key
+// of the feature instead.
 func editGates(text, gate string, on bool) (out string, found bool) {
 	entries := strings.Split(text, ",")
 	for i, entry := range entries {
@@ -342,10 +364,14 @@ func editGates(text, gate string, on bool) (out string, found bool) {
 	return strings.Join(entries, ","), found
 }
 
-// checkUses counts the objects that use the features, if that is needed, and refuses to turn off a feature that is in use.
+// checkUses counts the objects that use the features, if that is needed, and refuses to turn off a feature that is
+// in use. A dry run counts for features that are turned on as well, and its refusal says how many objects there
+// are.
 func (s *setter) checkUses(ctx context.Context, c *Change) error {
 	var gates []string
 	for _, x := range c.Features {
+		// Nobody stores a feature that gates behaviour alone. To turn one on harms no object, so it is counted for
+		// a dry run only.
 		if m := s.part.gateOf(x.Name); len(m.Targets) > 0 && (s.flags.dryRun || !x.Enabled && !s.flags.inUse) {
 			gates = append(gates, m.Spec.Gate)
 		}
@@ -386,7 +412,7 @@ func (s *setter) checkUses(ctx context.Context, c *Change) error {
 	return nil
 }
 
-// gateOf returns the feature with the name of an object.
+// gateOf returns the feature with the name of an object. It is nil if there is none.
 func (p *componentFeatures) gateOf(name string) *feature.Feature {
 	for _, f := range p.model.Features() {
 		if f.Name == name {
@@ -396,7 +422,9 @@ func (p *componentFeatures) gateOf(name string) *feature.Feature {
 	return nil
 }
 
-// writeKeys writes only these keys. It fails with a conflict if the ConfigMap has changed since it was read.
+// writeKeys writes only these keys. It fails with a conflict if the ConfigMap has changed since it was read. A
+// ConfigMap that does not exist is created. The resource version in the patch makes the API server refuse it if
+// another client was faster.
 func (s *setter) writeKeys(ctx context.Context, c *Change) error {
 	ref := s.part.component.Spec.ConfigMap
 	maps := s.world.kube.CoreV1().ConfigMaps(ref.Namespace)
@@ -420,6 +448,8 @@ func (s *setter) writeKeys(ctx context.Context, c *Change) error {
 	return err
 }
 
+// printChange prints the change in the format of the flags. Reasons for a refusal go to standard error; the
+// documents have them, too.
 func (c *Change) printChange(e *command.Env, f *setFlags) error {
 	switch f.output {
 	case "name":
@@ -439,6 +469,12 @@ func (c *Change) printChange(e *command.Env, f *setFlags) error {
 	return nil
 }
 
+// printText prints the change for people: keys, then features with what becomes of the objects that use them.
+// After a refusal nothing was written, so keys and features are printed only in a dry run.
+//
+//	ConfigMap default/demo-features: cache: "true" written (not set before)
+//	demo.cache: on, ...
+//	  in use by no object; from now on everybody may use it
 func (c *Change) printText(e *command.Env, f *setFlags) {
 	for _, u := range c.Unchanged {
 		fmt.Fprintln(e.Out, u)
@@ -473,6 +509,7 @@ func (c *Change) printText(e *command.Env, f *setFlags) {
 	}
 }
 
+// objectCount is a number of objects in a sentence.
 func objectCount(n int64) string {
 	switch n {
 	case 0:

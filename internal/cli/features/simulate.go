@@ -1,5 +1,9 @@
 package features
 
+// Would this object be refused? simulate compiles the policies of a component's features, and runs them on one
+// request with the API server's own code, without a cluster. What policies cannot express, the webhook's evaluator
+// judges. For example, in a CI job: does every manifest of the release pass with the defaults?
+
 import (
 	"context"
 	"errors"
@@ -32,11 +36,10 @@ type simulateFlags struct {
 
 // Simulation is the document that the command prints.
 type Simulation struct {
-	APIVersion string             `json:"apiVersion"`
-	Kind       string             `json:"kind"`
-	Allowed    bool               `json:"allowed"`
-	Refused    []simulate.Refusal `json:"refused,omitempty"`
-	Warned     []simulate.Refusal `json:"warned,omitempty"`
+	command.Document `json:",inline"`
+	Allowed          bool               `json:"allowed"`
+	Refused          []simulate.Refusal `json:"refused,omitempty"`
+	Warned           []simulate.Refusal `json:"warned,omitempty"`
 	// Object is the object to be stored, if it differs from the given one.
 	Object map[string]any `json:"object,omitempty"`
 	// Converted are gates that judge the object in another version, which is not simulated.
@@ -51,6 +54,7 @@ type simulatedFeature struct {
 	Reason string `json:"reason"`
 }
 
+// newFeaturesSimulate returns the command features simulate.
 func newFeaturesSimulate(e *command.Env) *cobra.Command {
 	var f simulateFlags
 	cmd := &cobra.Command{
@@ -80,6 +84,9 @@ The command applies no schema: it sets no defaults, and prunes and validates not
 	return cmd
 }
 
+// runSimulate judges the request of the flags, and prints the verdict. It returns [command.ErrFindings] if the
+// object would be refused. Only the policies for the resource of the object are compiled, unless the object is a
+// ConfigMap, which the policies about settings judge.
 func runSimulate(ctx context.Context, e *command.Env, f *simulateFlags) error {
 	switch {
 	case f.object == "":
@@ -99,6 +106,7 @@ func runSimulate(ctx context.Context, e *command.Env, f *simulateFlags) error {
 		if r, err = f.requestOf(ctx, e, d, c); err != nil {
 			return err
 		}
+		// The other policies never see this request, and to compile all of them takes seconds.
 		if of := (schema.GroupResource{Group: r.Group, Resource: r.Resource}); of != (schema.GroupResource{Resource: "configmaps"}) {
 			o.Only, o.Unguarded, o.Object, o.SettingsData = &of, true, r.Object, r.Settings
 		}
@@ -112,7 +120,7 @@ func runSimulate(ctx context.Context, e *command.Env, f *simulateFlags) error {
 	if err != nil {
 		return err
 	}
-	out := &Simulation{APIVersion: "sluice.dev/v1alpha1", Kind: "FeatureSimulation", Refused: res.Refused, Warned: res.Warned, Object: res.Object}
+	out := &Simulation{Document: command.DocumentOf("FeatureSimulation"), Refused: res.Refused, Warned: res.Warned, Object: res.Object}
 	refused, dropped := c.addWebhookVerdict(r, out)
 	if dropped {
 		// Validating policies see the object without the parts that the webhook has dropped.
@@ -135,7 +143,8 @@ func runSimulate(ctx context.Context, e *command.Env, f *simulateFlags) error {
 	return command.FindingsIf(!out.Allowed)
 }
 
-// requestOf makes the request of the flags.
+// requestOf makes the request of the flags. The resource of a kind comes from its CRD, or is guessed. Settings
+// that are nil mean that there is no ConfigMap.
 func (f *simulateFlags) requestOf(ctx context.Context, e *command.Env, d *definitions, c *compiled) (*simulate.Request, error) {
 	object, err := readObject(ctx, e, f.object)
 	if err != nil {
@@ -179,7 +188,8 @@ func (f *simulateFlags) requestOf(ctx context.Context, e *command.Env, d *defini
 	return r, nil
 }
 
-// sameObject returns an error if an object cannot be the stored state of another one. The API server compares them in one version.
+// sameObject returns an error if an object cannot be the stored state of another one. The API server compares them
+// in one version. Fields that one of them leaves out, such as the namespace, are not compared.
 func sameObject(object, old *unstructured.Unstructured) error {
 	for _, x := range []struct{ what, new, old string }{
 		{"apiVersion", object.GetAPIVersion(), old.GetAPIVersion()},
@@ -194,8 +204,9 @@ func sameObject(object, old *unstructured.Unstructured) error {
 	return nil
 }
 
-// guessResource finds the resource of a kind whose CRD is not given, as kubectl does without a cluster. If a wrong guess could hide a use, it
-// returns an error.
+// guessResource finds the resource of a kind whose CRD is not given, as kubectl does without a cluster. If a wrong
+// guess could hide a use, it returns an error. A guess is safe for kinds of Kubernetes itself, and if no feature
+// gates another resource of the same group.
 func (d *definitions) guessResource(model *feature.Model, gvk schema.GroupVersionKind) (string, error) {
 	plural, _ := meta.UnsafeGuessKindToResource(gvk)
 	if scheme.Scheme.Recognizes(gvk) {
@@ -267,6 +278,11 @@ func (c *compiled) addWebhookVerdict(r *simulate.Request, out *Simulation) (refu
 	return said(decision.Rejected, ""), decision.Object != nil
 }
 
+// printVerdict prints the verdict, and below it the refusals, warnings, and the object as it would be written if
+// policies change it.
+//
+//	refused
+//	features.demo.policies.demo.dev.reject.v1: spec.alpha: alpha; needs feature "Both" of component "demo": ...
 func (s *Simulation) printVerdict(e *command.Env, output string) error {
 	if output != "text" {
 		return command.PrintDocument(e.Out, output, s)

@@ -1,27 +1,33 @@
 package features
 
+// Do all processes of a component have the same features on? During a rolling update they differ for a while;
+// afterwards a difference means that one has other flags or old settings. The processes report their features, or
+// --scrape reads the metrics of one that does not. Package feature/skew judges; this file reads and prints.
+
 import (
+	"context"
 	"errors"
 	"fmt"
+	"net/http"
 	"slices"
 	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"sluice.dev/api/v1alpha1"
 	"sluice.dev/feature/skew"
 	"sluice.dev/internal/brief"
 	"sluice.dev/internal/cli/command"
-	"sluice.dev/report"
+	"sluice.dev/internal/limit"
 )
 
 // Skew is the document of sluice features skew for programs.
 type Skew struct {
-	APIVersion string          `json:"apiVersion"`
-	Kind       string          `json:"kind"`
-	Components []componentSkew `json:"components"`
+	command.Document `json:",inline"`
+	Components       []componentSkew `json:"components"`
 }
 
 type componentSkew struct {
@@ -32,6 +38,7 @@ type componentSkew struct {
 	Processes []v1alpha1.FeatureReportSpec `json:"processes"`
 }
 
+// newFeaturesSkew returns the command features skew.
 func newFeaturesSkew(e *command.Env) *cobra.Command {
 	f := &featuresFlags{}
 	var scrape []string
@@ -48,6 +55,7 @@ Exit code 1 if some disagree. For the duration of a rolling update, Sluice toler
 			if err != nil {
 				return err
 			}
+			// With --scrape there is something to judge all the same.
 			if apierrors.IsForbidden(w.unreported) && scrape == nil {
 				return fmt.Errorf("nothing can be said of processes: %w", w.unreported)
 			}
@@ -65,6 +73,9 @@ Exit code 1 if some disagree. For the duration of a rolling update, Sluice toler
 	return cmd
 }
 
+// printSkew prints the components of the given names, or all. It returns [command.ErrFindings] if the processes of
+// one disagree. Components whose settings cannot be read are an error at the end, after the others were printed;
+// if there is a disagreement as well, they are only noted.
 func (w *featureWorld) printSkew(e *command.Env, output string, names []string) error {
 	for _, n := range names {
 		if !slices.ContainsFunc(w.parts, func(p *componentFeatures) bool { return p.component.Name == n }) {
@@ -75,7 +86,7 @@ func (w *featureWorld) printSkew(e *command.Env, output string, names []string) 
 			return fmt.Errorf("there is no component %q%s", n, brief.Hint(n, known))
 		}
 	}
-	out := Skew{APIVersion: report.APIVersion, Kind: "FeatureSkew", Components: []componentSkew{}}
+	out := Skew{Document: command.DocumentOf("FeatureSkew"), Components: []componentSkew{}}
 	differs := false
 	var unread []error
 	for _, p := range w.parts {
@@ -94,19 +105,13 @@ func (w *featureWorld) printSkew(e *command.Env, output string, names []string) 
 		differs = differs || c.Reason == v1alpha1.ReasonProcessesDisagree
 		out.Components = append(out.Components, s)
 	}
-	var err error
-	switch output {
-	case "name":
+	err := printInFormat(e, output, out, func() { out.printComponents(e) }, func() {
 		for _, c := range out.Components {
 			if c.Reason == v1alpha1.ReasonProcessesDisagree {
 				fmt.Fprintln(e.Out, "component.sluice.dev/"+c.Component)
 			}
 		}
-	case asTable:
-		out.printComponents(e)
-	default:
-		err = command.PrintDocument(e.Out, output, out)
-	}
+	})
 	switch {
 	case err != nil:
 		return err
@@ -119,6 +124,14 @@ func (w *featureWorld) printSkew(e *command.Env, output string, names []string) 
 	return errors.Join(unread...)
 }
 
+// printComponents prints the verdict on each component, and a table of its processes with the features that are
+// on.
+//
+//	demo: ProcessesDisagree
+//	  TasksTimeout: the settings say on; on in controller/b (v1.5.0); off in webhook/a (v1.5.0); ...
+//	PROCESS     INSTANCE  RELEASE  RENEWED               ON
+//	controller  b         v1.5.0   2026-01-01T00:00:00Z  Plain TasksTimeout
+//	webhook     a         v1.5.0   2026-01-01T00:00:00Z  Plain
 func (s *Skew) printComponents(e *command.Env) {
 	for i, c := range s.Components {
 		if i > 0 {
@@ -150,4 +163,68 @@ func (s *Skew) printComponents(e *command.Env) {
 func (p *componentFeatures) judgeAgain(now time.Time, reports []v1alpha1.FeatureReport) {
 	p.skew = skew.Judge(&skew.Input{Now: now, Model: p.model, Settings: p.settings, SettingsVersion: p.configVersion(), Reports: reports})
 	p.states = p.skew.States
+}
+
+const (
+	// maxMetrics bounds the metrics of a process, in bytes.
+	maxMetrics = 32 << 20
+	// scrapeTimeout is the time limit for the answer of a process.
+	scrapeTimeout = 30 * time.Second
+)
+
+// addScraped reads the features of processes from their metrics, as if they had reported them. It takes one
+// component, and judges it again with the new reports.
+func (w *featureWorld) addScraped(ctx context.Context, e *command.Env, list []string) error {
+	if len(list) == 0 {
+		return nil
+	}
+	if len(w.parts) != 1 {
+		return errors.New("--scrape takes a component: choose one with --component")
+	}
+	p := w.parts[0]
+	for i, entry := range list {
+		process, url, ok := strings.Cut(entry, "=")
+		if !ok || process == "" {
+			return fmt.Errorf("--scrape %q: it is written PROCESS=URL", entry)
+		}
+		features, err := scrapeMetrics(ctx, url)
+		if err != nil {
+			return fmt.Errorf("%s: %w", process, err)
+		}
+		r := v1alpha1.FeatureReport{Spec: v1alpha1.FeatureReportSpec{
+			Component: p.component.Name, Process: process, Instance: fmt.Sprintf("scraped-%d", i), RenewTime: metav1.NewTime(e.Now()), LeaseDurationSeconds: 60,
+			Features: features,
+		}}
+		if ref := p.component.Spec.ConfigMap; ref != nil {
+			r.Namespace = ref.Namespace
+		}
+		w.reports = append(w.reports, r)
+	}
+	p.judgeAgain(e.Now(), w.reports)
+	return nil
+}
+
+// scrapeMetrics returns the features that a process exposes in Prometheus' text format. It takes 30 seconds and 32
+// MiB at most.
+func scrapeMetrics(ctx context.Context, url string) ([]v1alpha1.ReportedFeature, error) {
+	ctx, cancel := context.WithTimeout(ctx, scrapeTimeout)
+	defer cancel()
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
+	if err != nil {
+		return nil, err
+	}
+	request.Header.Set("Accept", "text/plain; version=0.0.4")
+	response, err := http.DefaultClient.Do(request)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = response.Body.Close() }()
+	if response.StatusCode != http.StatusOK {
+		return nil, fmt.Errorf("%s answers %s", request.URL.Redacted(), response.Status)
+	}
+	text, err := limit.ReadAll(response.Body, maxMetrics)
+	if err != nil {
+		return nil, err
+	}
+	return skew.FromMetrics(text)
 }

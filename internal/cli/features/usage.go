@@ -1,23 +1,32 @@
 package features
 
+// Which objects use a feature? In a cluster, usage reads every stored object of the gated resources and counts by
+// namespace. With -f it reads manifests: then it says with file and line which features they use, and which
+// setting opens those that are off, so that one knows before the deployment.
+
 import (
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
+	"slices"
+	"strings"
 
 	"github.com/spf13/cobra"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
+	utiljson "k8s.io/apimachinery/pkg/util/json"
 
 	"sluice.dev/api/v1alpha1"
 	"sluice.dev/feature"
+	"sluice.dev/feature/rules"
 	"sluice.dev/internal/cli/command"
 	"sluice.dev/internal/featureusage"
-	"sluice.dev/report"
+	"sluice.dev/internal/input"
 )
 
 // maxNames is the limit of objects that are named for each feature.
@@ -33,10 +42,9 @@ type usageFlags struct {
 
 // Usage is the document for programs.
 type Usage struct {
-	APIVersion string    `json:"apiVersion"`
-	Kind       string    `json:"kind"`
-	Scanned    int64     `json:"scanned"`
-	Features   []usageOf `json:"features"`
+	command.Document `json:",inline"`
+	Scanned          int64     `json:"scanned"`
+	Features         []usageOf `json:"features"`
 	// Level is, of files, the least level that opens the features that follow it and are off; empty if none is.
 	Level v1alpha1.Level `json:"level,omitempty"`
 }
@@ -55,6 +63,7 @@ type usageOf struct {
 	Fix string `json:"fix,omitempty"`
 }
 
+// usedBy is an object that uses a feature. File and Line are set for objects of files.
 type usedBy struct {
 	Resource  string `json:"resource"`
 	Namespace string `json:"namespace,omitempty"`
@@ -67,6 +76,7 @@ type usedBy struct {
 	sourcePlace `json:",inline"`
 }
 
+// newFeaturesUsage returns the command features usage.
 func newFeaturesUsage(e *command.Env) *cobra.Command {
 	f := &usageFlags{}
 	cmd := &cobra.Command{
@@ -99,6 +109,7 @@ and which setting or least level turns on those that are off. Exit code 1 if any
 			if err != nil {
 				return err
 			}
+			// A scan may take minutes: what makes it pointless is found before.
 			if err := w.canScan(cmd.Context(), f.Namespace); err != nil {
 				return err
 			}
@@ -115,8 +126,11 @@ and which setting or least level turns on those that are off. Exit code 1 if any
 	return cmd
 }
 
+// printUsage counts the uses of the chosen features, component by component, and prints them. With record, the
+// counts are written into the status of the features. Features that gate no part of an object are left out, with a
+// note if the user has named them.
 func (w *featureWorld) printUsage(ctx context.Context, e *command.Env, f *usageFlags, named bool) error {
-	out := Usage{APIVersion: report.APIVersion, Kind: "FeatureUsage", Features: []usageOf{}}
+	out := Usage{Document: command.DocumentOf("FeatureUsage"), Features: []usageOf{}}
 	for _, p := range w.parts {
 		gates := []string{}
 		for _, c := range w.chosen {
@@ -149,18 +163,24 @@ func (w *featureWorld) printUsage(ctx context.Context, e *command.Env, f *usageF
 			out.Features = append(out.Features, *usageFor(p, &result.Usage[i]))
 		}
 	}
-	switch f.output {
-	case "name":
-		out.printNames(e)
-		return nil
-	case asTable:
-		out.printTable(e, f.verbose)
-		return nil
-	}
-	return command.PrintDocument(e.Out, f.output, out)
+	return printInFormat(e, f.output, out, func() { out.printTable(e, f.verbose) }, func() { out.printNames(e) })
 }
 
-// countUses counts the objects that use features of a component. On a terminal it shows the progress, and removes it at the end.
+// printInFormat prints a result: by one of the functions, as a table or as names, or else as a document.
+func printInFormat(e *command.Env, format string, document any, table, names func()) error {
+	switch format {
+	case asTable:
+		table()
+	case "name":
+		names()
+	default:
+		return command.PrintDocument(e.Out, format, document)
+	}
+	return nil
+}
+
+// countUses counts the objects that use features of a component. On a terminal it shows the progress, and removes
+// it at the end. With named, objects are listed by name, 1000 for each feature at most. An empty namespace is all.
 func (w *featureWorld) countUses(ctx context.Context, e *command.Env, p *componentFeatures, gates []string, namespace string, named bool) (*featureusage.Result, error) {
 	s := &featureusage.Scan{Cluster: w.cluster, Models: []*feature.Model{p.model}, Gates: gates, Resources: w.scopes, Namespace: namespace}
 	if named {
@@ -205,6 +225,7 @@ func (w *featureWorld) recordUsage(ctx context.Context, e *command.Env, p *compo
 	return nil
 }
 
+// usageFor is the count of a feature for programs.
 func usageFor(p *componentFeatures, u *featureusage.Usage) *usageOf {
 	out := &usageOf{Name: p.model.Feature(u.Gate).Name, Objects: u.Objects, Uses: u.Uses, Namespaces: u.Namespaces}
 	for _, o := range u.Names {
@@ -223,6 +244,11 @@ func (u *Usage) printNames(e *command.Env) {
 	}
 }
 
+// printTable prints a row for each feature and one for each of its namespaces, and with verbose the objects below.
+//
+//	FEATURE         NAMESPACE  OBJECTS  USES
+//	demo.fast-path  all        3        4
+//	demo.fast-path  team-a     3        4
 func (u *Usage) printTable(e *command.Env, verbose bool) {
 	if len(u.Features) == 0 {
 		fmt.Fprintln(e.Err, "no feature gates anything that is stored")
@@ -258,11 +284,203 @@ func (x *usageOf) printRows(t io.Writer, indent string, verbose bool) {
 	}
 }
 
+// printNamed writes a row for each object that is named, and how many more there are.
 func (x *usageOf) printNamed(t io.Writer, indent string) {
 	for _, o := range x.Named {
 		fmt.Fprintf(t, "%s%s\t%s\t%s\t%s\n", indent, o.Resource, command.Dash(o.Namespace), o.Name, o.Path)
 	}
 	if more := x.Objects - int64(len(x.Named)); more > 0 {
 		fmt.Fprintf(t, "%sand %d more\n", indent, more)
+	}
+}
+
+// needs collects the features that the objects of files use.
+type needs struct {
+	*definitions
+
+	model     *feature.Model
+	states    *feature.States
+	inspector *feature.Inspector
+	usage     Usage
+}
+
+// printNeeds says which features the objects of files use, and what turns on those that are off. That any is off
+// is a finding. A definition with an error stops it, since the answer would be wrong. Objects of kinds that no
+// feature gates count as looked at.
+func printNeeds(ctx context.Context, e *command.Env, f *usageFlags) error {
+	var manifests []*input.Set
+	d := &definitions{kinds: map[string]string{}}
+	for i, name := range slices.Concat(f.definitions, f.files) {
+		set, err := readManifests(ctx, e, name)
+		if err == nil {
+			err = d.addObjects(set)
+		}
+		if err != nil {
+			return err
+		}
+		if i >= len(f.definitions) {
+			manifests = append(manifests, set)
+		}
+	}
+	c, err := d.componentNamed(f.component)
+	if err != nil {
+		return fmt.Errorf("%w; --features names the files with the definitions", err)
+	}
+	model, findings := rules.Define(c, d.features, feature.Options{Date: e.Now(), Resources: d.resources, PartsMayWait: true, OtherGroups: true})
+	if i := slices.IndexFunc(findings, func(x feature.Finding) bool { return x.Severity == feature.Error && !x.Waits() }); i >= 0 {
+		at := d.withPlace(c, &findings[i])
+		return errors.New(at.String())
+	}
+	parsed, err := d.goodSettings(ctx, e, c, model)
+	if err != nil {
+		return err
+	}
+	n := &needs{d, model, model.Resolve(parsed, feature.Runtime{AssumeProcesses: true}), model.Inspector(), Usage{Document: command.DocumentOf("FeatureUsage"), Features: []usageOf{}}}
+	var counted readObjects
+	for _, set := range manifests {
+		for i := range set.Objects {
+			if counted.isAgain(set, &set.Objects[i]) {
+				continue
+			}
+			if err := n.addObject(&set.Objects[i]); err != nil {
+				return err
+			}
+		}
+	}
+	if n.usage.Scanned == 0 {
+		return fmt.Errorf("%s: no object was found, so nothing was looked at: give files or folders with manifests", strings.Join(f.files, ", "))
+	}
+	if err := printInFormat(e, f.output, n.usage, func() { n.printTable(e) }, func() { n.usage.printNames(e) }); err != nil {
+		return err
+	}
+	return command.FindingsIf(slices.ContainsFunc(n.usage.Features, func(u usageOf) bool { return !*u.On }))
+}
+
+// goodSettings are the settings of a component among the files. If they have errors, what is on with them is not
+// known. Warnings are printed.
+func (d *definitions) goodSettings(ctx context.Context, e *command.Env, c *v1alpha1.Component, model *feature.Model) (*feature.Settings, error) {
+	data, from, err := d.settingsData(ctx, e, c, nil, "")
+	if err != nil {
+		return nil, err
+	}
+	parsed, findings := model.ParseSettings(data)
+	var wrong []error
+	for _, x := range findings {
+		text := settingPlace(from, &x).placePrefix() + x.String()
+		if x.Severity == feature.Error {
+			wrong = append(wrong, errors.New(text))
+			continue
+		}
+		fmt.Fprintln(e.Err, "warning: "+text)
+	}
+	return parsed, errors.Join(wrong...)
+}
+
+// checkVersion refuses a version that the CRD among the files lacks.
+func (d *definitions) checkVersion(o *input.Object, in schema.GroupVersionResource) error {
+	i := slices.IndexFunc(d.resources, func(r feature.Resource) bool { return r.Group == in.Group && r.Resource == in.Resource })
+	if i < 0 {
+		return nil
+	}
+	var names []string
+	for _, v := range d.resources[i].Versions {
+		names = append(names, v.Name)
+	}
+	if slices.Contains(names, in.Version) {
+		return nil
+	}
+	return o.WrongAt(fmt.Sprintf("the CRD of %s has no version %q; its versions are %s", in.GroupResource(), in.Version, strings.Join(names, ", ")), "apiVersion")
+}
+
+// addObject adds the features that an object uses. Besides the parts that it has, an object uses the feature that
+// gates its whole version.
+func (n *needs) addObject(o *input.Object) (err error) {
+	u := &unstructured.Unstructured{}
+	if err := utiljson.Unmarshal(o.JSON, &u.Object); err != nil {
+		return o.Wrong(err)
+	}
+	gvk := u.GroupVersionKind()
+	resource := n.kinds[gvk.Group+"/"+gvk.Kind]
+	if resource == "" {
+		if resource, err = n.guessResource(n.model, gvk); err != nil {
+			return o.Wrong(err)
+		}
+	}
+	if err := n.checkVersion(o, schema.GroupVersionResource{Group: gvk.Group, Version: gvk.Version, Resource: resource}); err != nil {
+		return err
+	}
+	n.usage.Scanned++
+	uses := n.inspector.Uses(gvk.Group, gvk.Version, resource, u.Object)
+	for _, f := range n.model.Features() {
+		// To create the object is a write in its version.
+		if slices.ContainsFunc(f.Targets, func(t feature.Target) bool {
+			return t.WholeVersion && t.Group == gvk.Group && t.Resource == resource && t.Version == gvk.Version
+		}) {
+			uses = append(uses, feature.Use{Feature: f, Count: 1, Path: "apiVersion"})
+		}
+	}
+	name := u.GetName()
+	// As kubectl shows it: the API server chooses the rest of the name.
+	if prefix := u.GetGenerateName(); name == "" && prefix != "" {
+		name = prefix + "*"
+	}
+	for _, use := range uses {
+		x := n.usageOf(use.Feature)
+		x.Objects, x.Uses = x.Objects+1, x.Uses+int64(use.Count)
+		x.Named = append(x.Named, usedBy{
+			schema.GroupResource{Group: gvk.Group, Resource: resource}.String(), u.GetNamespace(), name, use.Count, use.Path,
+			lastPlace([]*input.Positions{o.Positions}, input.Steps(use.Path)...),
+		})
+	}
+	return nil
+}
+
+// usageOf returns the entry of a feature, which it adds if there is none. The pointer is valid until the next
+// entry is added.
+func (n *needs) usageOf(f *feature.Feature) *usageOf {
+	i := slices.IndexFunc(n.usage.Features, func(u usageOf) bool { return u.Name == f.Name })
+	if i >= 0 {
+		return &n.usage.Features[i]
+	}
+	s, _ := n.states.State(f.Spec.Gate)
+	x := usageOf{Name: f.Name, On: &s.Open}
+	if !s.Open {
+		x.Fix = s.Fix
+		if f.FollowsLevel && s.Why != feature.WhyKey && (n.usage.Level == "" || f.Level == v1alpha1.LevelAlpha) {
+			n.usage.Level = f.Level
+		}
+	}
+	n.usage.Features = append(n.usage.Features, x)
+	return &n.usage.Features[len(n.usage.Features)-1]
+}
+
+// printTable prints each feature with the places that use it, and what turns it on, and at the end the level that
+// opens all that follow one.
+//
+//	demo.cache: off
+//	  manifests/page.yaml:7: pages.example.dev front: spec.cache
+//	  to turn it on: set cache: "true", ...
+//	the least level that opens what follows it: alpha
+func (n *needs) printTable(e *command.Env) {
+	if len(n.usage.Features) == 0 {
+		verb := "use"
+		if n.usage.Scanned == 1 {
+			verb = "uses"
+		}
+		fmt.Fprintf(e.Err, "%s, which %s no feature\n", objectCount(n.usage.Scanned), verb)
+		return
+	}
+	for i := range n.usage.Features {
+		x := &n.usage.Features[i]
+		fmt.Fprintf(e.Out, "%s: %s\n", x.Name, feature.OnOff(*x.On))
+		for _, u := range x.Named {
+			fmt.Fprintf(e.Out, "  %s%s %s: %s\n", u.placePrefix(), u.Resource, command.Dash(u.Name), u.Path)
+		}
+		if x.Fix != "" {
+			fmt.Fprintf(e.Out, "  to turn it on: %s\n", x.Fix)
+		}
+	}
+	if n.usage.Level != "" {
+		fmt.Fprintf(e.Out, "the least level that opens what follows it: %s\n", n.usage.Level)
 	}
 }

@@ -1,5 +1,9 @@
 package features
 
+// Does a change keep what the stages of features promise? verify compares features.yaml, markers and CRDs with an
+// earlier revision, another folder, or a cluster, and reports promises that break. For example, a beta field that
+// is renamed, or a feature that is removed before the window of its policy is over. Package life has the rules.
+
 import (
 	"context"
 	"fmt"
@@ -14,6 +18,7 @@ import (
 	"sluice.dev/report"
 )
 
+// newFeaturesVerify returns the command features verify.
 func newFeaturesVerify(e *command.Env) *cobra.Command {
 	file, against, output := featuresFile, "", ""
 	var connection command.ClusterFlags
@@ -41,6 +46,8 @@ passes. Exit code 1 if a rule is broken.`,
 	return cmd
 }
 
+// verifyFeatures compares, and prints a report in the format output. It returns [command.ErrFindings] if a promise
+// breaks. A base without features.yaml passes with a note, so that the change that brings the file can be merged.
 func verifyFeatures(ctx context.Context, e *command.Env, file, against, output string, connection *command.ClusterFlags) error {
 	if against != "cluster" {
 		if err := connection.RefuseUnused("the base is no cluster; --against cluster compares with one"); err != nil {
@@ -77,7 +84,9 @@ func verifyFeatures(ctx context.Context, e *command.Env, file, against, output s
 	return command.FindingsIf(r.Failing() > 0)
 }
 
-// clusterBase is the state of the component in a cluster. If the cluster has no such Component, the state is nil, and lacks says so.
+// clusterBase is the state of the component in a cluster. If the cluster has no such Component, the state is nil,
+// and lacks says so. It has the CRDs of the project and those that the features in the cluster gate, as far as
+// they are installed.
 func clusterBase(ctx context.Context, e *command.Env, p *life.Project, connection *command.ClusterFlags) (state *life.State, lacks string, err error) {
 	c, err := connection.Cluster()
 	if err != nil {
@@ -100,6 +109,7 @@ func clusterBase(ctx context.Context, e *command.Env, p *life.Project, connectio
 	for _, crd := range p.CRDs {
 		names = append(names, crd.Name)
 	}
+	// A CRD that the new version no longer gates, or no longer has, is part of the promise too.
 	for i := range features {
 		for _, part := range features[i].Spec.Parts {
 			names = append(names, part.Resource+"."+part.Group)

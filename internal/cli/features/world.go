@@ -1,5 +1,10 @@
 package features
 
+// What do commands know about features? A featureWorld: the Components and Features of a cluster or of files, the
+// settings in force, the reports of processes, and the states that follow from them. A user with few rights gets
+// as much as can be had: what cannot be read is noted, and the rest is shown. Definitions with errors stay in the
+// world, so that list can show them.
+
 import (
 	"cmp"
 	"context"
@@ -42,6 +47,8 @@ type featuresFlags struct {
 // asTable is the format for people.
 const asTable = "table"
 
+// addFlags adds the flags, -o with the table and the given formats, and the completion of features. With files, it
+// adds -f as well: other commands read objects of the cluster.
 func (f *featuresFlags) addFlags(e *command.Env, cmd *cobra.Command, files bool, outputs ...string) {
 	fs := cmd.Flags()
 	f.AddCluster(fs)
@@ -67,7 +74,8 @@ func (f *featuresFlags) addFlags(e *command.Env, cmd *cobra.Command, files bool,
 // completionTimeout is the time limit for the completion of names.
 const completionTimeout = 3 * time.Second
 
-// definitionsToComplete reads components and features, as far as they can be read: a shell waits for them, and shows no errors.
+// definitionsToComplete reads components and features, as far as they can be read: a shell waits for them, and
+// shows no errors. It takes three seconds at most, and is empty after an error.
 func definitionsToComplete(ctx context.Context, e *command.Env, f *featuresFlags) *definitions {
 	d := &definitions{}
 	if len(f.files) > 0 {
@@ -130,7 +138,8 @@ type componentFeatures struct {
 // noCluster says why a command does without a cluster.
 const noCluster = "-f reads files instead of a cluster"
 
-// readFeatures reads all features, or those of the component in the flag, and chooses those with the names; without names all.
+// readFeatures reads all features, or those of the component in the flag, and chooses those with the names;
+// without names all. Problems that leave something to show are printed; the error is for those that leave nothing.
 func readFeatures(ctx context.Context, e *command.Env, f *featuresFlags, chosen []string) (*featureWorld, error) {
 	w := &featureWorld{definitions: definitions{kinds: map[string]string{}}}
 	if len(f.files) > 0 {
@@ -161,6 +170,7 @@ func readFeatures(ctx context.Context, e *command.Env, f *featuresFlags, chosen 
 		err := w.resourcesOf(ctx)
 		if apierrors.IsForbidden(err) {
 			fmt.Fprintf(e.Err, "note: it is not known if the definitions fit the schemas of the CRDs that they gate: %v\n", err)
+			// Half of the schemas would make definitions look wrong that are right.
 			w.unread, w.resources, w.scopes, err = err, nil, nil, nil
 		}
 		if err != nil {
@@ -208,7 +218,8 @@ func (w *featureWorld) tellStrays(e *command.Env, names []string) {
 	}
 }
 
-// readCluster reads the objects of a cluster.
+// readCluster reads the objects of a cluster. Reports that the user may not read, or whose kind is not installed,
+// are noted in unreported.
 func (w *featureWorld) readCluster(ctx context.Context, e *command.Env, f *featuresFlags) error {
 	config, _, err := f.Connect()
 	if err != nil {
@@ -262,7 +273,8 @@ func eachOf[T any](ctx context.Context, c *cluster.Cluster, resource string, to 
 	return nil
 }
 
-// resourcesOf reads the resources that features gate.
+// resourcesOf reads the resources that features gate. Each is read once, however many features gate it. The
+// storage version is known only if it is served, since objects can be listed in no other.
 func (w *featureWorld) resourcesOf(ctx context.Context) error {
 	seen := map[string]bool{}
 	var builtin []featureusage.Resource
@@ -303,7 +315,8 @@ func (w *featureWorld) resourcesOf(ctx context.Context) error {
 	return w.addBuiltins(builtin)
 }
 
-// addBuiltins asks the API server for resources that no CRD defines.
+// addBuiltins asks the API server for resources that no CRD defines. It works with what discovery returns, even if
+// some group does not answer.
 func (w *featureWorld) addBuiltins(list []featureusage.Resource) error {
 	_, all, err := w.kube.Discovery().ServerGroupsAndResources()
 	if all == nil && err != nil {
@@ -341,7 +354,8 @@ func (p *componentFeatures) defineStates(ctx context.Context, e *command.Env, w 
 	return nil
 }
 
-// readSettings reads the ConfigMap.
+// readSettings reads the ConfigMap. It is called again after a conflict, so it begins by forgetting what it read
+// before.
 func (p *componentFeatures) readSettings(ctx context.Context, w *featureWorld) error {
 	p.config, p.hidden = nil, nil
 	if ref := p.component.Spec.ConfigMap; ref != nil {
@@ -368,6 +382,8 @@ func (p *componentFeatures) readSettings(ctx context.Context, w *featureWorld) e
 	p.settings, p.wrong = p.model.ParseSettings(p.settingsData())
 	if p.keepsLastSettings() {
 		p.settings = nil
+		// The controller notes the last good settings in the status; before there were any, the defaults are in
+		// force.
 		if kept := p.component.Status.Settings; kept != nil {
 			p.settings, _ = p.model.ParseSettings(kept)
 		}
@@ -396,7 +412,8 @@ func (p *componentFeatures) keepsLastSettings() bool {
 	return p.wrong.Err() != nil && p.model.Spec().Mode == v1alpha1.Baked
 }
 
-// settingsData returns the data of the ConfigMap.
+// settingsData returns the data of the ConfigMap. Nil means that there is no ConfigMap; an empty map is one
+// without data.
 func (p *componentFeatures) settingsData() map[string]string {
 	if p.config == nil {
 		return nil
@@ -407,6 +424,8 @@ func (p *componentFeatures) settingsData() map[string]string {
 	return map[string]string{}
 }
 
+// configVersion is the resource version of the ConfigMap, which processes report with what they have read; empty
+// if there is none.
 func (p *componentFeatures) configVersion() string {
 	if p.config == nil {
 		return ""
@@ -426,7 +445,7 @@ type chosenFeature struct {
 	byDefault bool
 }
 
-// allFeatures returns all features.
+// allFeatures returns all features. They are sorted by component and name.
 func (w *featureWorld) allFeatures() (out []chosenFeature) {
 	for _, p := range w.parts {
 		defaults := p.model.Defaults()

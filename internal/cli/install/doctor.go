@@ -1,16 +1,20 @@
 package install
 
+// What is wrong with Sluice in this cluster? Package installation looks; this file prints what it found, with the
+// way to mend it, and turns problems into the exit code. Without rights to look at a part, the check of that part
+// says so.
+
 import (
 	"context"
 	"fmt"
 	"time"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"sluice.dev/internal/brief"
 	"sluice.dev/internal/cli/command"
 	"sluice.dev/internal/installation"
-	"sluice.dev/report"
 )
 
 // NewDoctor returns the command doctor.
@@ -64,19 +68,23 @@ Exit codes: 0 no problem, 1 problems (warn or fail), 2 error.`,
 
 // Diagnosis has the checks, for programs.
 type Diagnosis struct {
-	APIVersion string               `json:"apiVersion"`
-	Kind       string               `json:"kind"`
-	Checks     []installation.Check `json:"checks"`
+	command.Document `json:",inline"`
+	Checks           []installation.Check `json:"checks"`
 }
 
 // tellChecks prints the checks. Its error is [command.ErrFindings] where something is wrong.
+//
+//	ok    SUBJECT: ...
+//	warn  SUBJECT: ...
+//	      fix: ...
+//	1 ok, 1 warn, 0 fail
 func tellChecks(e *command.Env, checks []installation.Check, output string) error {
 	count := map[installation.State]int{}
 	for _, c := range checks {
 		count[c.State]++
 	}
 	if output == "json" {
-		if err := command.Encode(e.Out, Diagnosis{report.APIVersion, "Diagnosis", checks}); err != nil {
+		if err := command.Encode(e.Out, Diagnosis{command.DocumentOf("Diagnosis"), checks}); err != nil {
 			return err
 		}
 	} else {
@@ -89,4 +97,15 @@ func tellChecks(e *command.Env, checks []installation.Check, output string) erro
 		fmt.Fprintf(e.Out, "%d ok, %d warn, %d fail\n", count[installation.OK], count[installation.Warn], count[installation.Fail])
 	}
 	return command.FindingsIf(count[installation.Warn]+count[installation.Fail] > 0)
+}
+
+// addNamespace adds the flag for the namespace of Sluice. It was called --sluice-namespace once, which is still taken.
+func addNamespace(fs *pflag.FlagSet, namespace *string) {
+	fs.StringVarP(namespace, "namespace", "n", installation.DefaultNamespace, "namespace where Sluice runs, as in sluice manifests --namespace")
+	fs.SetNormalizeFunc(func(_ *pflag.FlagSet, name string) pflag.NormalizedName {
+		if name == "sluice-namespace" {
+			name = "namespace"
+		}
+		return pflag.NormalizedName(name)
+	})
 }

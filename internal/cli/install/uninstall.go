@@ -1,5 +1,9 @@
 package install
 
+// How does one get rid of Sluice? The command plans what to remove and what to keep, shows both, asks, and removes
+// step by step. Objects of users are never removed without a flag: deleting a CRD would take all its objects
+// along.
+
 import (
 	"context"
 	"errors"
@@ -11,9 +15,9 @@ import (
 	"sluice.dev/internal/brief"
 	"sluice.dev/internal/cli/command"
 	"sluice.dev/internal/installation"
-	"sluice.dev/report"
 )
 
+// uninstallFlags are those of uninstall. DeleteObjects and DeleteNamespace are in the embedded options.
 type uninstallFlags struct {
 	command.ClusterFlags
 	installation.Options
@@ -59,9 +63,8 @@ Exit codes: 0 removed, 2 error.`,
 
 // UninstallResult is the outcome for programs.
 type UninstallResult struct {
-	APIVersion string `json:"apiVersion"`
-	Kind       string `json:"kind"`
-	DryRun     bool   `json:"dryRun,omitempty"`
+	command.Document `json:",inline"`
+	DryRun           bool `json:"dryRun,omitempty"`
 	// Outcome is "planned", "removed", "nothing" or "failed".
 	Outcome string `json:"outcome"`
 	Error   string `json:"error,omitempty"`
@@ -69,6 +72,9 @@ type UninstallResult struct {
 	*installation.Plan
 }
 
+// runUninstall plans, asks, and removes. In text, the plan is printed before the question; with -o json there is
+// one document at the end, and --yes or --dry-run is needed. An error in the middle is in the document, and the
+// same command continues.
 func runUninstall(ctx context.Context, e *command.Env, f *uninstallFlags) error {
 	rest, _, err := f.Connect()
 	if err != nil {
@@ -88,11 +94,12 @@ func runUninstall(ctx context.Context, e *command.Env, f *uninstallFlags) error 
 	if text {
 		printPlan(e, plan)
 	}
-	result := UninstallResult{APIVersion: report.APIVersion, Kind: "UninstallResult", DryRun: f.dryRun, Outcome: "planned", Plan: plan}
+	result := UninstallResult{Document: command.DocumentOf("UninstallResult"), DryRun: f.dryRun, Outcome: "planned", Plan: plan}
 	switch {
 	case plan.Empty():
 		result.Outcome = "nothing"
 	case f.dryRun:
+	// A dry run and an empty plan need no question.
 	case !f.yes:
 		if err := command.Confirm(e, "Remove this from the cluster at "+rest.Host+"?"); err != nil {
 			return err
@@ -119,6 +126,10 @@ func runUninstall(ctx context.Context, e *command.Env, f *uninstallFlags) error 
 }
 
 // printPlan prints what goes and what stays.
+//
+//	remove  Deployment sluice-system/sluice
+//	stored  4 objects of deliveries.sluice.dev
+//	keep    Namespace sluice-system: ...
 func printPlan(e *command.Env, p *installation.Plan) {
 	for _, s := range p.Steps {
 		for _, o := range s.Objects {

@@ -1,5 +1,10 @@
 package migrate
 
+// How are stored objects mended that a new CRD would harm? fix prints a merge patch for each, from values that the
+// user maps and the defaults of the new CRD, and judges the result again. The patches can be written to a folder,
+// reviewed, and sent by fix --apply. For example, --map .spec.engine:mariadb=mysql replaces a value that the new
+// enum lacks.
+
 import (
 	"context"
 	"errors"
@@ -19,6 +24,7 @@ import (
 	"sluice.dev/internal/migrate"
 )
 
+// fixFlags are those of fix. With apply, a folder, neither mappings nor out may be given.
 type fixFlags struct {
 	command.ClusterFlags
 
@@ -80,7 +86,8 @@ Exit codes: 0 all harmed objects are or can be fixed, 1 some cannot, 2 error.`,
 	return cmd
 }
 
-// findFixes prints and writes the patches, and reports whether they leave something harmed.
+// findFixes prints and writes the patches, and reports whether they leave something harmed. It names mappings that
+// no object needed, since they are mistyped most often.
 func findFixes(ctx context.Context, e *command.Env, f *fixFlags, m *migrate.Migrator, source string) (remain bool, err error) {
 	var mappings []*migrate.Mapping
 	for _, text := range f.mappings {
@@ -118,14 +125,22 @@ func findFixes(ctx context.Context, e *command.Env, f *fixFlags, m *migrate.Migr
 		fmt.Fprintln(e.Out, "# no stored object is harmed")
 	}
 	for i, mapping := range mappings {
-		if found > 0 && mapping.Hits() == 0 {
+		if found > 0 && mapping.Hits == 0 {
 			fmt.Fprintf(e.Err, "note: no harmed object has the value of --map %s\n", f.mappings[i])
 		}
 	}
 	return remain, nil
 }
 
-// showFix prints a patch, and writes it below a folder, if one is named.
+// showFix prints a patch, and writes it below a folder, if one is named. The file is DIR/CRD/NAMESPACE/NAME.yaml,
+// which --apply reads again.
+//
+//	---
+//	# widgets.example.com default/old-widget
+//	apiVersion: example.com/v1
+//	kind: Widget
+//	metadata: {name: old-widget, namespace: default, resourceVersion: "812", uid: ...}
+//	spec: {engine: mysql}
 func showFix(e *command.Env, crd string, fix migrate.Fix, dir string) error {
 	fmt.Fprintf(e.Out, "---\n# %s %s\n", crd, fix.Object)
 	if fix.Remains != "" {
@@ -149,7 +164,9 @@ func showFix(e *command.Env, crd string, fix migrate.Fix, dir string) error {
 	return os.WriteFile(file, text, 0o600)
 }
 
-// applyPatches sends the patches below a folder, each CRD's in a folder of its name, and reports whether some were refused.
+// applyPatches sends the patches below a folder, each CRD's in a folder of its name, and reports whether some were
+// refused. A patch that the API server refuses is printed and does not stop the others; any other error does. A
+// folder without a patch is an error.
 func applyPatches(ctx context.Context, e *command.Env, m *migrate.Migrator, dir string) (refused bool, err error) {
 	sent := 0
 	err = filepath.WalkDir(dir, func(file string, entry fs.DirEntry, err error) error {
@@ -168,6 +185,7 @@ func applyPatches(ctx context.Context, e *command.Env, m *migrate.Migrator, dir 
 		if err != nil {
 			return err
 		}
+		// The folder of the first level is the CRD; its name begins with the resource.
 		crd, _, below := strings.Cut(filepath.ToSlash(rel), "/")
 		resource, _, isCRD := strings.Cut(crd, ".")
 		if !below || !isCRD {

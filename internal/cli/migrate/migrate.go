@@ -14,9 +14,9 @@ import (
 	"sluice.dev/internal/brief"
 	"sluice.dev/internal/cli/command"
 	"sluice.dev/internal/migrate"
-	"sluice.dev/report"
 )
 
+// migrateFlags are those of migrate. A rate of 0 leaves the pace to the API server.
 type migrateFlags struct {
 	command.ClusterFlags
 
@@ -72,7 +72,8 @@ Exit codes: 0 migrated, or nothing to do; 1 objects are or would be refused, or 
 	return cmd
 }
 
-// completeNames returns the CRDs of the cluster that have several stored versions; none if there is no answer soon.
+// completeNames returns the CRDs of the cluster that have several stored versions; none if there is no answer
+// soon. A shell waits for it, so it gives up after two seconds and shows no error.
 func (f *migrateFlags) completeNames(ctx context.Context, args []string) []string {
 	ctx, cancel := context.WithTimeout(ctx, 2*time.Second)
 	defer cancel()
@@ -93,14 +94,16 @@ func (f *migrateFlags) completeNames(ctx context.Context, args []string) []strin
 
 // Result is what became of the CRDs, for programs.
 type Result struct {
-	APIVersion string           `json:"apiVersion"`
-	Kind       string           `json:"kind"`
-	DryRun     bool             `json:"dryRun,omitempty"`
-	Outcome    string           `json:"outcome"`
-	Error      string           `json:"error,omitempty"`
-	CRDs       []migrate.Result `json:"crds"`
+	command.Document `json:",inline"`
+	DryRun           bool             `json:"dryRun,omitempty"`
+	Outcome          string           `json:"outcome"`
+	Error            string           `json:"error,omitempty"`
+	CRDs             []migrate.Result `json:"crds"`
 }
 
+// migrateAll migrates the CRDs one after the other, and prints what became of each as soon as it is known. It
+// stops at the first error; the document of -o json then has the results so far. It returns [command.ErrFindings]
+// if objects were refused, or would lose fields.
 func migrateAll(ctx context.Context, e *command.Env, f *migrateFlags, names []string) error {
 	if f.rate != 0 && f.rate < 1 {
 		return fmt.Errorf("--rate %g: it is at least 1, such as 50", f.rate)
@@ -119,7 +122,7 @@ func migrateAll(ctx context.Context, e *command.Env, f *migrateFlags, names []st
 			return err
 		}
 	}
-	out := Result{APIVersion: report.APIVersion, Kind: "MigrationResult", DryRun: f.dryRun, Outcome: migrate.Current, CRDs: []migrate.Result{}}
+	out := Result{Document: command.DocumentOf("MigrationResult"), DryRun: f.dryRun, Outcome: migrate.Current, CRDs: []migrate.Result{}}
 	bad := false
 	for _, name := range names {
 		bar = e.Progress("migrating "+name, 0)
@@ -127,6 +130,7 @@ func migrateAll(ctx context.Context, e *command.Env, f *migrateFlags, names []st
 		bar.Done()
 		out.CRDs = append(out.CRDs, r)
 		bad = bad || r.Outcome == migrate.Refused || r.Outcome == migrate.Lossy
+		// The document says how far all of it came: the worst of its CRDs.
 		if out.Outcome = worse(out.Outcome, r.Outcome); failed != nil {
 			err = failed
 			if ctx.Err() == nil {
@@ -155,11 +159,15 @@ func migrateAll(ctx context.Context, e *command.Env, f *migrateFlags, names []st
 // outcomes from the best to the worst.
 var outcomes = []string{migrate.Current, migrate.Migrated, migrate.Tried, migrate.Refused, migrate.Lossy, command.OutcomeFailed}
 
+// worse is the worse of two outcomes.
 func worse(a, b string) string {
 	return outcomes[max(slices.Index(outcomes, a), slices.Index(outcomes, b))]
 }
 
-// printResult prints what became of a CRD.
+// printResult prints what became of a CRD. Refused objects come first, then the sentence that sums up.
+//
+//	default/old-widget: spec.size: Required value
+//	widgets.example.com: the API server refuses 1 of 120 objects, so no version was taken out of status.storedVersions. ...
 func printResult(e *command.Env, f *migrateFlags, r migrate.Result) {
 	for _, note := range r.Notes {
 		fmt.Fprintf(e.Err, "note: %s: %s\n", r.CRD, note)
@@ -185,6 +193,8 @@ func printResult(e *command.Env, f *migrateFlags, r migrate.Result) {
 	}
 }
 
+// countsOf says in numbers what was done: how many objects were written, and by whom, and what is no longer in
+// status.storedVersions. Counts of zero are left out.
 func countsOf(r migrate.Result) string {
 	parts := []string{fmt.Sprintf("%d of %s written", r.Written, brief.Count(r.Objects, "object"))}
 	if r.ByServer {

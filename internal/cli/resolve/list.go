@@ -1,5 +1,9 @@
 package resolve
 
+// What has become of the ResolutionRequests of a cluster? sluice resolve ls lists them without their content:
+// phase, age, size, and why they failed. With --watch it prints a line for each change. The pages of sluice ui
+// show the same summaries.
+
 import (
 	"cmp"
 	"context"
@@ -37,6 +41,7 @@ var listFormats = []string{"table", "wide", "json", "yaml", "name"}
 // listPage is how many requests are read at once: each may have a megabyte of content.
 const listPage = 100
 
+// newResolveList returns the command resolve ls.
 func newResolveList(e *command.Env) *cobra.Command {
 	var f listFlags
 	cmd := &cobra.Command{
@@ -85,7 +90,8 @@ type Summary struct {
 	Owners    []string           `json:"owners,omitempty"`
 }
 
-// Summarize leaves out the content of a request.
+// Summarize leaves out the content of a request. The phase is that of the condition Succeeded; a request that
+// timed out has a phase of its own. Reason is that of the resolver, if it gave one.
 func Summarize(r *v1beta1.ResolutionRequest) Summary {
 	out := Summary{
 		Namespace: r.Namespace, Name: r.Name, Phase: phasePending, Created: r.CreationTimestamp, RefSource: r.Status.Origin(),
@@ -130,11 +136,12 @@ func contentSize(s *v1beta1.ResolutionRequestStatus) int {
 
 // SummaryList is the requests for programs.
 type SummaryList struct {
-	APIVersion string    `json:"apiVersion"`
-	Kind       string    `json:"kind"`
-	Items      []Summary `json:"items"`
+	command.Document `json:",inline"`
+	Items            []Summary `json:"items"`
 }
 
+// listRequests prints the requests, and with --watch the changes from then on, until it is interrupted. An empty
+// list is no error.
 func listRequests(ctx context.Context, e *command.Env, f listFlags) error {
 	if f.watch && (f.output == "json" || f.output == "yaml") {
 		return fmt.Errorf("--watch goes with -o table, wide and name, not with %s", f.output)
@@ -155,7 +162,7 @@ func listRequests(ctx context.Context, e *command.Env, f listFlags) error {
 		return fmt.Errorf("cannot list requests: %w", err)
 	}
 	if f.output == "json" || f.output == "yaml" {
-		return printAs(e.Out, f.output, SummaryList{outputVersion, KindRequestsList, items})
+		return printAs(e.Out, f.output, SummaryList{command.DocumentOf(KindRequestsList), items})
 	}
 	p := &requestTable{out: e.Out, all: f.all, format: f.output, now: e.Now}
 	if len(items) == 0 && !f.watch {
@@ -165,6 +172,7 @@ func listRequests(ctx context.Context, e *command.Env, f listFlags) error {
 	if err := p.printRows(items); err != nil || !f.watch {
 		return err
 	}
+	// From the version of the list on, so that no change between both is lost.
 	changes := metav1.ListOptions{LabelSelector: f.selector, ResourceVersion: version}
 	err = watchRequests(ctx, client, namespace, changes, func(change watch.EventType, r *v1beta1.ResolutionRequest) (bool, error) {
 		s := Summarize(r)
@@ -179,7 +187,8 @@ func listRequests(ctx context.Context, e *command.Env, f listFlags) error {
 	return err
 }
 
-// readSummaries lists requests by namespace and name; version is that from which on to watch.
+// readSummaries lists requests by namespace and name; version is that from which on to watch. It reads them in
+// pages, and keeps only the summaries.
 func readSummaries(ctx context.Context, client versioned.Interface, namespace, selector string) (items []Summary, version string, err error) {
 	items = []Summary{}
 	o := metav1.ListOptions{LabelSelector: selector, Limit: listPage}
@@ -210,6 +219,12 @@ type requestTable struct {
 	widths []int
 }
 
+// printRows prints a line for each summary, and the heads of the columns before the first lines. The widths come
+// from the first call: a watch cannot know what is still to come, and columns that jump are hard to read.
+//
+//	NAME          RESOLVER   PHASE       REASON     SIZE    CACHE   AGE
+//	git-7c1e      git        Succeeded   -          1.5Ki   store   3m
+//	bundle-20ab   bundles    Failed      NotFound   -       -       5m
 func (t *requestTable) printRows(items []Summary) error {
 	var rows [][]string
 	if t.format == "name" {
@@ -246,6 +261,7 @@ func (t *requestTable) printRows(items []Summary) error {
 	return err
 }
 
+// headRow has the heads of the columns, in the order of rowOf.
 func (t *requestTable) headRow() []string {
 	row := []string{"NAME", "RESOLVER", "PHASE", "REASON", "SIZE", "CACHE", "AGE"}
 	if t.all {
@@ -257,6 +273,8 @@ func (t *requestTable) headRow() []string {
 	return row
 }
 
+// rowOf has the cells of a request. A dash stands for what is not known, and for the size of content that is not
+// there.
 func (t *requestTable) rowOf(s Summary) []string {
 	// What resolvers have written stays on its line.
 	dash := func(text string) string { return cmp.Or(brief.OneLine(text), "-") }
@@ -281,6 +299,7 @@ func (t *requestTable) rowOf(s Summary) []string {
 	return row
 }
 
+// byteSize writes a number of bytes in binary units, with one digit after the point: 1.5Ki.
 func byteSize(n int) string {
 	switch {
 	case n < 1<<10:

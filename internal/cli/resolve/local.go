@@ -1,5 +1,9 @@
 package resolve
 
+// How does a resolver run without a cluster? The command resolve RESOLVER makes it in this process, and gives it
+// from flags and files what a cluster would give it: its ConfigMap, Secrets, VerificationPolicies and a folder for
+// mirrors. So --config takes the manifest of a cluster's ConfigMap as it is.
+
 import (
 	"bufio"
 	"bytes"
@@ -33,22 +37,22 @@ type local struct {
 	table   []resolvers.Entry
 	configs map[string]map[string]string
 	secrets givenSecrets
-	made    map[string]*Resolvers
+	made    map[string]*resolution.Resolvers
 	free    []func() error
 }
 
 // newLocal reads the files that the flags name. The configuration given by keys is that of the entry.
 func newLocal(e *command.Env, f resolveFlags, entry resolvers.Entry, table []resolvers.Entry) (*local, error) {
-	l := &local{Env: e, flags: f, table: table, made: map[string]*Resolvers{}}
+	l := &local{Env: e, flags: f, table: table, made: map[string]*resolution.Resolvers{}}
 	var err error
 	if l.configs, err = readConfigs(f, entry, table); err != nil {
 		return nil, err
 	}
-	l.secrets, err = readSecrets(f.secrets, f.secretDir)
+	l.secrets, err = readSecrets(f.secrets)
 	return l, err
 }
 
-// Close releases what the resolvers hold.
+// Close releases what the resolvers hold. What was taken last is released first.
 func (l *local) Close() error {
 	var errs []error
 	for _, name := range slices.Sorted(maps.Keys(l.made)) {
@@ -60,7 +64,8 @@ func (l *local) Close() error {
 	return errors.Join(errs...)
 }
 
-// fetchByName runs a resolver, by its name or an alias.
+// fetchByName runs a resolver, by its name or an alias. If the time is over, the error says which flag bounds it,
+// and not what the interrupted call says.
 func (l *local) fetchByName(ctx context.Context, name, url string, given []resolve.Given) (*resolve.Resource, error) {
 	var res *resolve.Resource
 	r, err := l.makeResolver(ctx, name)
@@ -87,8 +92,9 @@ func (l *local) entryNamed(name string) (resolvers.Entry, error) {
 		name, brief.Hint(name, names), strings.Join(names, ", "))
 }
 
-// makeResolver makes and configures a resolver, once.
-func (l *local) makeResolver(ctx context.Context, name string) (*Resolvers, error) {
+// makeResolver makes and configures a resolver, once. References in a fetched resource may name other resolvers
+// than the one of the command, so they are made when they are needed.
+func (l *local) makeResolver(ctx context.Context, name string) (*resolution.Resolvers, error) {
 	entry, err := l.entryNamed(name)
 	if err != nil {
 		return nil, err
@@ -115,11 +121,13 @@ func (l *local) makeResolver(ctx context.Context, name string) (*Resolvers, erro
 			return nil, err
 		}
 	}
-	r, err := NewResolvers(ctx, []resolvers.Entry{entry}, lent, resolve.Options{})
+	only := []resolvers.Entry{entry}
+	r, err := resolution.NewResolvers(ctx, MakeOf(only, lent), FlagsOf(only), resolve.Options{})
 	if err != nil {
 		return nil, err
 	}
 	l.made[entry.Name] = r
+	// As a cluster would: each ConfigMap that the resolver reads, if it was given.
 	for name, configure := range r.ConfigMaps(ctx, l.secrets) {
 		if data := l.configs[name]; data != nil {
 			if err := configure(data); err != nil {
@@ -130,7 +138,8 @@ func (l *local) makeResolver(ctx context.Context, name string) (*Resolvers, erro
 	return r, nil
 }
 
-// readConfigs returns the data of ConfigMaps by their names.
+// readConfigs returns the data of ConfigMaps by their names. A key that stands in several places has the last
+// value: of --config, then --set, then the flags about verification.
 func readConfigs(f resolveFlags, entry resolvers.Entry, table []resolvers.Entry) (map[string]map[string]string, error) {
 	known := []string{resolve.CacheConfigMap, resolution.FlagsConfigMap, resolution.VerificationConfigMap, resolution.TimeoutConfigMap}
 	for _, e := range table {
@@ -183,7 +192,8 @@ func readConfigs(f resolveFlags, entry resolvers.Entry, table []resolvers.Entry)
 	return out, nil
 }
 
-// readConfigFile reads ConfigMaps, or the plain keys of the entry's.
+// readConfigFile reads ConfigMaps, or the plain keys of the entry's. A document with a kind is a ConfigMap, any
+// other is a mapping of keys. A ConfigMap that stands there twice is an error.
 func readConfigFile(file string, entry resolvers.Entry) (map[string]map[string]string, error) {
 	text, err := command.ReadFileBounded(file)
 	if err != nil {
@@ -259,8 +269,8 @@ func splitDocuments(text []byte) ([][]byte, error) {
 	}
 }
 
-// asYAML leaves YAML as it is. What is JSON comes without the escapes that YAML does not know, such as those of pairs of
-// surrogates.
+// asYAML leaves YAML as it is. What is JSON comes without the escapes that YAML does not know, such as those of
+// pairs of surrogates. Numbers keep all their digits.
 func asYAML(doc []byte) ([]byte, error) {
 	// The marker of a document's beginning stays with the first.
 	text := bytes.TrimSpace(bytes.TrimPrefix(doc, []byte("---")))
@@ -295,24 +305,9 @@ func (localAccounts) ImagePullSecrets(context.Context, string, string) ([]string
 	return nil, nil
 }
 
-// readSecrets reads NAME=PATH and NAME:KEY=FILE, and a directory with a directory for each Secret.
-func readSecrets(given []string, dir string) (givenSecrets, error) {
+// readSecrets reads NAME=PATH and NAME:KEY=FILE.
+func readSecrets(given []string) (givenSecrets, error) {
 	out := givenSecrets{}
-	if dir != "" {
-		entries, err := os.ReadDir(dir)
-		if err != nil {
-			return nil, err
-		}
-		for _, e := range entries {
-			path := filepath.Join(dir, e.Name())
-			if info, err := os.Stat(path); err != nil || !info.IsDir() || strings.HasPrefix(e.Name(), ".") {
-				continue
-			}
-			if out[e.Name()], err = readSecretDir(path); err != nil {
-				return nil, err
-			}
-		}
-	}
 	for _, g := range given {
 		name, path, ok := strings.Cut(g, "=")
 		name, key, keyed := strings.Cut(name, ":")
@@ -339,7 +334,8 @@ func readSecrets(given []string, dir string) (givenSecrets, error) {
 	return out, nil
 }
 
-// readSecret reads a directory or a manifest.
+// readSecret reads a directory or a manifest. Values of stringData take precedence over those of data, as in a
+// cluster. The annotation that binds a Secret to hosts is kept as a key.
 func readSecret(path string) (map[string][]byte, error) {
 	if info, err := os.Stat(path); err == nil && info.IsDir() {
 		return readSecretDir(path)
@@ -371,7 +367,8 @@ func readSecret(path string) (map[string][]byte, error) {
 	return out, nil
 }
 
-// readSecretDir reads a Secret as it is mounted into a container.
+// readSecretDir reads a Secret as it is mounted into a container. Each regular file is a key; what the kubelet
+// keeps beside them, such as ..data, is a folder and is left out.
 func readSecretDir(dir string) (map[string][]byte, error) {
 	entries, err := os.ReadDir(dir)
 	if err != nil {
@@ -412,6 +409,7 @@ func lockCacheSlot(base string) (string, func() error, error) {
 		return "", nil, err
 	}
 	for i := range slots {
+		// A lock that the kernel holds goes away with the process, however it ends.
 		lock := flock.New(filepath.Join(base, fmt.Sprintf("slot-%d.lock", i)), flock.SetPermissions(0o600))
 		taken, err := lock.TryLock()
 		if errors.Is(err, fs.ErrPermission) {

@@ -1,5 +1,9 @@
 package resolve
 
+// How is a fetched resource printed? By default as it was fetched, several as one YAML stream. As json and yaml it
+// comes with what was asked for, where it was found, and its digests; name prints the objects in it as kubectl
+// names them.
+
 import (
 	"bytes"
 	"encoding/base64"
@@ -21,7 +25,6 @@ import (
 
 // Version and kinds of what sluice resolve prints with -o json and -o yaml.
 const (
-	outputVersion    = "sluice.dev/v1alpha1"
 	KindResolved     = "ResolvedResourceList"
 	KindRequestsList = "ResolutionRequestSummaryList"
 )
@@ -39,11 +42,11 @@ type resolved struct {
 
 // ResolvedList has the resolved resources, for programs.
 type ResolvedList struct {
-	APIVersion string         `json:"apiVersion"`
-	Kind       string         `json:"kind"`
-	Items      []resolvedItem `json:"items"`
+	command.Document `json:",inline"`
+	Items            []resolvedItem `json:"items"`
 }
 
+// resolvedItem is a fetched resource for programs.
 type resolvedItem struct {
 	Request string `json:"request,omitempty"`
 	// From is the path of the reference that led to it.
@@ -61,12 +64,13 @@ type resolvedItem struct {
 	Immutable bool `json:"immutable,omitempty"`
 }
 
-// printResolved prints what was fetched.
+// printResolved prints what was fetched. All of it is printed at the end, so that an error in the middle leaves no
+// half of a stream.
 func printResolved(e *command.Env, format string, list []resolved) error {
 	var out bytes.Buffer
 	switch format {
 	case "json", "yaml":
-		doc := ResolvedList{APIVersion: outputVersion, Kind: KindResolved, Items: []resolvedItem{}}
+		doc := ResolvedList{Document: command.DocumentOf(KindResolved), Items: []resolvedItem{}}
 		for _, r := range list {
 			doc.Items = append(doc.Items, r.outputItem())
 		}
@@ -106,6 +110,8 @@ func printAs(w io.Writer, format string, doc any) error {
 	return enc.Encode(doc)
 }
 
+// outputItem is a resource for programs. Content that is valid UTF-8 is text, any other is in base64. Resources is
+// nil if the content is not all YAML objects.
 func (r resolved) outputItem() resolvedItem {
 	out := resolvedItem{
 		Request: r.Request, From: r.From, Resolver: r.Resolver, Params: r.Params, Annotations: r.Annotations, Immutable: r.Immutable,
@@ -120,7 +126,8 @@ func (r resolved) outputItem() resolvedItem {
 	return out
 }
 
-// objectsInStream are the documents of content that is a stream of YAML objects.
+// objectsInStream are the documents of content that is a stream of YAML objects. It fails if one of them is no
+// mapping.
 func objectsInStream(data []byte) ([]any, error) {
 	docs, err := splitDocuments(data)
 	if err != nil {

@@ -1,5 +1,10 @@
 package resolve
 
+// How do commands that read files read sources elsewhere? sluice check and sluice apply take URLs such as
+// git+https://... and oci://... in place of a path. They are fetched by the resolvers of a cluster, in this
+// process, with the credentials of the user: the SSH key, the token in SLUICE_GIT_TOKEN, and what docker login has
+// left.
+
 import (
 	"cmp"
 	"context"
@@ -15,6 +20,7 @@ import (
 	"k8s.io/client-go/rest"
 
 	"sluice.dev/internal/cli/command"
+	"sluice.dev/internal/controller/resolution"
 	"sluice.dev/internal/resolvers"
 	"sluice.dev/internal/sourceurl"
 	"sluice.dev/resolve"
@@ -45,7 +51,7 @@ type Remote struct {
 	// Cluster is for ResolutionRequests of the resolver cluster; nil where there is none.
 	Cluster *rest.Config
 
-	resolving  *Resolvers
+	resolving  *resolution.Resolvers
 	free       func() error
 	registries []string // those without TLS
 }
@@ -58,6 +64,7 @@ func (r *Remote) Close() {
 }
 
 // Fetch fetches a source: git+https, git+http, git+ssh, oci, https or http, as `sluice apply` documents them.
+// Errors name the source without user info. An unknown scheme is an error that lists the known ones.
 func (r *Remote) Fetch(ctx context.Context, source string) (*resolve.Resource, error) {
 	scheme, rest, _ := strings.Cut(source, "://")
 	name := RedactUserInfo(source)
@@ -88,7 +95,7 @@ func (r *Remote) Fetch(ctx context.Context, source string) (*resolve.Resource, e
 	return r.Resolve(ctx, name, &resolve.Query{Resolver: resolver, Params: given})
 }
 
-// Resolve resolves a query. name is for messages.
+// Resolve resolves a query. name is for messages. A refusal by the network rules gets the flags that allow more.
 func (r *Remote) Resolve(ctx context.Context, name string, q *resolve.Query) (*resolve.Resource, error) {
 	if err := r.startResolvers(ctx); err != nil {
 		return nil, err
@@ -108,7 +115,7 @@ func (r *Remote) Resolve(ctx context.Context, name string, q *resolve.Query) (*r
 	return res, nil
 }
 
-// RedactUserInfo leaves out of a URL what may be a password.
+// RedactUserInfo leaves out of a URL what may be a password. Texts that are no URLs stay as they are.
 func RedactUserInfo(s string) string {
 	scheme, rest, ok := strings.Cut(s, "://")
 	if !ok {
@@ -126,7 +133,9 @@ func RedactUserInfo(s string) string {
 // maxContent bounds what one source may hold. In a cluster it is what a status takes.
 const maxContent = 64 << 20
 
-// startResolvers makes the resolvers, once, and configures them as the flags say.
+// startResolvers makes the resolvers, once, and configures them as the flags say. Addresses in private networks
+// are allowed, unlike in a cluster: the user could fetch from there anyway. Those of this machine need
+// --allow-address.
 func (r *Remote) startResolvers(ctx context.Context) error {
 	if r.resolving != nil {
 		return r.allowPlain()
@@ -140,8 +149,9 @@ func (r *Remote) startResolvers(ctx context.Context) error {
 	// The user of this machine chooses the addresses. Local addresses need a flag.
 	lent.Network.AllowPrivate = true
 	lent.Network.Allow = r.Flags.Allow
+	// The resolver cluster cannot be made without one.
 	entries := slices.DeleteFunc(resolvers.All(), func(e resolvers.Entry) bool { return e.Name == "cluster" && r.Cluster == nil })
-	rs, err := NewResolvers(ctx, entries, lent, resolve.Options{Limits: resolve.Limits{Content: maxContent}, Cache: &resolve.CacheLimits{}})
+	rs, err := resolution.NewResolvers(ctx, MakeOf(entries, lent), FlagsOf(entries), resolve.Options{Limits: resolve.Limits{Content: maxContent}, Cache: &resolve.CacheLimits{}})
 	if err != nil {
 		return errors.Join(err, remove())
 	}
@@ -160,7 +170,8 @@ func (r *Remote) startResolvers(ctx context.Context) error {
 	return nil
 }
 
-// allowPlain allows connections without TLS where the flag does. A build may lack a resolver.
+// allowPlain allows connections without TLS where the flag does. A build may lack a resolver. It is called again
+// for each source, because only the URL says which registries are meant.
 func (r *Remote) allowPlain() error {
 	if !r.Flags.Plain {
 		return nil
@@ -184,8 +195,8 @@ const (
 	gitUserEnv  = "SLUICE_GIT_USERNAME" //nolint:gosec // the name of a variable
 )
 
-// localSecrets are the user's own credentials: the SSH key and known_hosts, a token from the environment. Secrets that a
-// ResolutionRequest names are not available.
+// localSecrets are the user's own credentials: the SSH key and known_hosts, a token from the environment. Secrets
+// that a ResolutionRequest names are not available. A query names the Secret "local" to get them.
 type localSecrets struct{ r *Remote }
 
 // Secret implements [resolve.Secrets].

@@ -1,5 +1,9 @@
 package resolve
 
+// How does one have a resource fetched by a cluster? resolve -f creates the ResolutionRequests of a file, waits
+// for each, prints what they brought, and deletes them again. It shows what a controller that makes requests would
+// get, with the configuration and the rights of that cluster.
+
 import (
 	"cmp"
 	"context"
@@ -49,7 +53,9 @@ const generatedName = "sluice-"
 // cleanupTime is how long a run that was interrupted still tries to delete its requests.
 const cleanupTime = 5 * time.Second
 
-// resolveRequests makes the requests of a file in the cluster, waits for all and prints what they brought.
+// resolveRequests makes the requests of a file in the cluster, waits for all and prints what they brought. All
+// requests are created before the first one is waited for, so that they run side by side. They are deleted even
+// after an error or an interrupt.
 func resolveRequests(ctx context.Context, e *command.Env, f requestFlags) (err error) {
 	text, err := e.ReadInput(f.file)
 	if err != nil {
@@ -119,6 +125,7 @@ func clusterRemotes(ctx context.Context, config *rest.Config) (refs.Remotes, err
 	if err != nil {
 		return nil, err
 	}
+	// Beside Tekton, its ConfigMap is the one that operators have changed.
 	for _, namespace := range []string{"tekton-pipelines", "sluice-system"} {
 		m, err := kube.CoreV1().ConfigMaps(namespace).Get(ctx, refs.DefaultsConfigMap, metav1.GetOptions{})
 		if apierrors.IsNotFound(err) || apierrors.IsForbidden(err) {
@@ -146,6 +153,7 @@ type asker struct {
 	made     []*v1beta1.ResolutionRequest
 }
 
+// createRequest creates a request, and notes it for deleteRequests.
 func (a *asker) createRequest(ctx context.Context, r *v1beta1.ResolutionRequest) (*v1beta1.ResolutionRequest, error) {
 	got, err := a.client.ResolutionV1beta1().ResolutionRequests(r.Namespace).Create(ctx, r, metav1.CreateOptions{})
 	if err != nil {
@@ -155,7 +163,8 @@ func (a *asker) createRequest(ctx context.Context, r *v1beta1.ResolutionRequest)
 	return got, nil
 }
 
-// fetchRef has a reference resolved in a namespace.
+// fetchRef has a reference resolved in a namespace. It makes a request of its own, which is deleted at the end
+// like those of the file.
 func (a *asker) fetchRef(ctx context.Context, namespace string, ref requester.Ref) (resolved, error) {
 	spec, err := ref.Spec()
 	if err != nil {
@@ -171,7 +180,8 @@ func (a *asker) fetchRef(ctx context.Context, namespace string, ref requester.Re
 	return a.awaitResult(ctx, r)
 }
 
-// parseRequests reads requests of both versions.
+// parseRequests reads requests of both versions. The number of the document is in each error. A request without a
+// name gets one from the API server.
 func parseRequests(text []byte) ([]*v1beta1.ResolutionRequest, error) {
 	docs, err := splitDocuments(text)
 	if err != nil {
@@ -199,6 +209,8 @@ func parseRequests(text []byte) ([]*v1beta1.ResolutionRequest, error) {
 	return out, nil
 }
 
+// parseRequest reads one request of either version, and returns it as v1beta1. Unknown fields are an error, and so
+// are other kinds and versions.
 func parseRequest(doc []byte) (*v1beta1.ResolutionRequest, error) {
 	var head metav1.TypeMeta
 	if err := yaml.Unmarshal(doc, &head); err != nil {
@@ -269,7 +281,7 @@ func faultOfText(v any) string {
 	return fmt.Sprintf(`has %v, which is a number, true or false in YAML, where a text is wanted; put it in quotes, as in "0.9"`, v)
 }
 
-// awaitResult waits until a request has ended.
+// awaitResult waits until a request has ended. A request that failed is a [requester.FailedError].
 func (a *asker) awaitResult(ctx context.Context, r *v1beta1.ResolutionRequest) (resolved, error) {
 	resolver, err := resolution.Resolver(r.Labels)
 	if err != nil {
@@ -360,7 +372,8 @@ func watchRequests(ctx context.Context, client versioned.Interface, namespace st
 	return err
 }
 
-// requestFailure is the error that the command ends with for a request.
+// requestFailure is the error that the command ends with for a request. A signature that no policy accepts is an
+// answer of no, and not an error.
 func requestFailure(e *command.Env, r *v1beta1.ResolutionRequest, err error) error {
 	if failed, ok := errors.AsType[*requester.FailedError](err); ok && failed.Exact == string(resolve.ReasonVerification) {
 		fmt.Fprintf(e.Err, "sluice: %s/%s: %s\n", r.Namespace, r.Name, brief.OneLine(failed.Error()))
@@ -369,12 +382,14 @@ func requestFailure(e *command.Env, r *v1beta1.ResolutionRequest, err error) err
 	return fmt.Errorf("%s/%s: %w", r.Namespace, r.Name, err)
 }
 
-// deleteRequests deletes the requests, also after an interrupt.
+// deleteRequests deletes the requests, also after an interrupt. A request that was deleted or replaced meanwhile
+// is left alone.
 func (a *asker) deleteRequests(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), cleanupTime)
 	defer cancel()
 	var errs []error
 	for _, r := range a.made {
+		// The UID keeps a request of somebody else alive that has taken the name meanwhile.
 		err := a.client.ResolutionV1beta1().ResolutionRequests(r.Namespace).Delete(ctx, r.Name, metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &r.UID}})
 		if err != nil && !apierrors.IsNotFound(err) {
 			errs = append(errs, fmt.Errorf("%s/%s is left in the cluster: %w", r.Namespace, r.Name, err))

@@ -24,7 +24,6 @@ type resolveFlags struct {
 	settings  []string
 	namespace string
 	secrets   []string
-	secretDir string
 	addresses []string
 	policies  string
 	noMatch   string
@@ -94,6 +93,7 @@ Exit codes: 0 printed, 1 the policies do not accept its signature, 2 error.`,
 }
 
 // newResolveWith is the command of one resolver. What it says of itself comes from the resolver's specification.
+// The flag --dir is that of the resolver dir alone; resolvers that need no cluster have no flags for one.
 func newResolveWith(e *command.Env, entry resolvers.Entry, table []resolvers.Entry) *cobra.Command {
 	var f resolveFlags
 	spec := entry.Spec()
@@ -114,7 +114,6 @@ func newResolveWith(e *command.Env, entry resolvers.Entry, table []resolvers.Ent
 	fs.StringArrayVar(&f.settings, "set", nil, "key of the configuration as KEY=VALUE (may be repeated)")
 	fs.StringVarP(&f.namespace, "namespace", "n", "default", "namespace of the request")
 	fs.StringArrayVar(&f.secrets, "secret", nil, "Secret as NAME=PATH to a manifest, or to a directory with a file for each key; or one key as NAME:KEY=FILE (may be repeated)")
-	fs.StringVar(&f.secretDir, "secret-dir", "", "directory with one subdirectory for each Secret")
 	fs.StringArrayVar(&f.addresses, "allow-address", nil, "host, host:port, *.domain, address or range to allow although it is local or private (may be repeated)")
 	fs.StringVar(&f.policies, "verify-policies", "", "file with VerificationPolicies that the resource has to satisfy")
 	fs.StringVar(&f.trustedRoot, "trusted-root", "", "file with Sigstore's trusted_root.json, against which policies without keys verify certificates; Sluice fetches none")
@@ -133,6 +132,8 @@ func newResolveWith(e *command.Env, entry resolvers.Entry, table []resolvers.Ent
 	return cmd
 }
 
+// completeParam completes a parameter: its name up to the equals sign, or a value if the resolver declares which
+// are allowed.
 func completeParam(spec resolve.Spec, typed string) ([]string, cobra.ShellCompDirective) {
 	var out []string
 	name, _, valued := strings.Cut(typed, "=")
@@ -153,6 +154,7 @@ func completeParam(spec resolve.Spec, typed string) ([]string, cobra.ShellCompDi
 	return out, cobra.ShellCompDirectiveNoFileComp | cobra.ShellCompDirectiveNoSpace
 }
 
+// completeKey completes a key of the resolver's configuration, up to the equals sign.
 func completeKey(spec resolve.Spec) ([]string, cobra.ShellCompDirective) {
 	var out []string
 	for _, k := range spec.Keys() {
@@ -161,7 +163,8 @@ func completeKey(spec resolve.Spec) ([]string, cobra.ShellCompDirective) {
 	return out, cobra.ShellCompDirectiveNoFileComp | cobra.ShellCompDirectiveNoSpace
 }
 
-// helpOf describes a resolver from what it declares.
+// helpOf describes a resolver from what it declares. So the help text of a resolver is never older than its
+// parameters.
 func helpOf(spec resolve.Spec) string {
 	var b strings.Builder
 	b.WriteString(spec.Doc)
@@ -197,8 +200,9 @@ func helpOf(spec resolve.Spec) string {
 	return b.String()
 }
 
-// failure is the error that a command ends with for one of a resolver: where policies refuse what was fetched, that is a
-// finding and not a failure.
+// tellFailure returns the error that a command ends with for one of a resolver. If policies refuse what was
+// fetched, that is an answer of no and not an error: it is printed, and [command.ErrFindings] is returned. Other
+// errors begin with their reason in one word.
 func tellFailure(e *command.Env, err error) error {
 	if r, ok := errors.AsType[*resolve.Error](err); ok && r.Reason == resolve.ReasonVerification {
 		fmt.Fprintf(e.Err, "sluice: %s: %s\n", r.Reason, brief.OneLine(r.Error()))

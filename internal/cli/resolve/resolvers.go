@@ -1,5 +1,9 @@
 package resolve
 
+// What makes the resolvers of a process? sluice serve runs those of its roles, sluice resolve one or a few, and
+// remote sources of other commands all of them. Each gets a network with rules, a folder for mirrors, and maybe a
+// store for large content. This file has what these callers share.
+
 import (
 	"context"
 	"errors"
@@ -9,25 +13,20 @@ import (
 	"strings"
 	"sync"
 
+	"github.com/spf13/pflag"
 	"golang.org/x/net/http/httpproxy"
 
 	"sluice.dev/internal/cli/command"
 	"sluice.dev/internal/controller/resolution"
 	"sluice.dev/internal/resolvers"
+	"sluice.dev/requester/contentstore"
 	"sluice.dev/resolve"
 	"sluice.dev/resolve/netguard"
 	"sluice.dev/resolve/verify"
 )
 
-// Resolvers are the resolvers of a process.
-type Resolvers = resolution.Resolvers
-
-// NewResolvers makes the resolvers of the entries.
-func NewResolvers(ctx context.Context, entries []resolvers.Entry, lent resolvers.Env, o resolve.Options) (*Resolvers, error) {
-	return resolution.NewResolvers(ctx, MakeOf(entries, lent), FlagsOf(entries), o)
-}
-
-// MakeOf returns the function that makes the resolvers of the entries.
+// MakeOf returns the function that makes the resolvers of the entries. free releases what was made, the last
+// first; it is returned with an error as well, for what was made before.
 func MakeOf(entries []resolvers.Entry, lent resolvers.Env) resolution.Make {
 	return func(ctx context.Context, policies func() *verify.Policies) (list []resolve.Resolver, free func() error, err error) {
 		lent.Policies = policies
@@ -64,7 +63,8 @@ func FlagsOf(entries []resolvers.Entry) map[string]string {
 	return out
 }
 
-// Network returns the network rules that a process adds to those in the configuration of its resolvers.
+// Network returns the network rules that a process adds to those in the configuration of its resolvers. Variables
+// in lower case count too, as for curl.
 func Network(e *command.Env, clock resolve.Clock) netguard.Options {
 	lookup := func(name string) string {
 		if v := e.Getenv(name); v != "" {
@@ -89,7 +89,8 @@ func CacheFolder(named string) (string, func() error, error) {
 	return dir, sync.OnceValue(func() error { return os.RemoveAll(dir) }), err
 }
 
-// Roots reads NAME=PATH, or PATH for the directory that is meant where a request names none. The directories have to exist.
+// Roots reads NAME=PATH, or PATH for the directory that is meant where a request names none. The directories have
+// to exist. A name that is given twice is an error.
 func Roots(dirs []string) (map[string]string, error) {
 	out := map[string]string{}
 	for _, d := range dirs {
@@ -111,4 +112,36 @@ func Roots(dirs []string) (map[string]string, error) {
 		out[name] = path
 	}
 	return out, nil
+}
+
+// StoreFlags name the store for content that is too large for a request.
+type StoreFlags struct {
+	Store, storeCredentials string
+	StorePlainHTTP          bool
+}
+
+// AddStore adds the flags. The doc is that of --store.
+func (f *StoreFlags) AddStore(fs *pflag.FlagSet, doc string) {
+	fs.StringVar(&f.Store, "store", "", doc)
+	fs.StringVar(&f.storeCredentials, "store-credentials", "", "file with credentials for --store: config.json of Docker, or the Secret key .dockerconfigjson as a file")
+	fs.BoolVar(&f.StorePlainHTTP, "store-plain-http", false, "use the registry of --store without TLS if it has none")
+}
+
+// Open returns the store; it does not contact it. Call it only if Store is not empty.
+func (f *StoreFlags) Open() (*contentstore.Store, error) {
+	o := contentstore.Options{PlainHTTP: f.StorePlainHTTP}
+	if f.storeCredentials != "" {
+		text, err := command.ReadFileBounded(f.storeCredentials)
+		if err != nil {
+			return nil, fmt.Errorf("--store-credentials: %w", err)
+		}
+		if o.Credentials, err = contentstore.ParseCredentials(text); err != nil {
+			return nil, fmt.Errorf("--store-credentials %s: %w", f.storeCredentials, err)
+		}
+	}
+	s, err := contentstore.New(f.Store, o)
+	if err != nil {
+		return nil, fmt.Errorf("--store: %w", err)
+	}
+	return s, nil
 }

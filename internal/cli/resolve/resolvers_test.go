@@ -18,7 +18,7 @@ import (
 )
 
 // newTestResolving makes the resolvers of this build that need no cluster, with a directory that has one file.
-func newTestResolving(t *testing.T) *Resolvers {
+func newTestResolving(t *testing.T) *resolution.Resolvers {
 	t.Helper()
 	root := t.TempDir()
 	if err := os.WriteFile(filepath.Join(root, "task.yaml"), []byte("kind: Task\n"), 0o600); err != nil {
@@ -30,9 +30,8 @@ func newTestResolving(t *testing.T) *Resolvers {
 			entries = append(entries, e)
 		}
 	}
-	r, err := NewResolvers(t.Context(), entries, resolvers.Env{
-		Clock: resolve.SystemClock(), Cache: t.TempDir(), Roots: map[string]string{"default": root},
-	}, resolve.Options{})
+	lent := resolvers.Env{Clock: resolve.SystemClock(), Cache: t.TempDir(), Roots: map[string]string{"default": root}}
+	r, err := resolution.NewResolvers(t.Context(), MakeOf(entries, lent), FlagsOf(entries), resolve.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -44,14 +43,14 @@ func newTestResolving(t *testing.T) *Resolvers {
 	return r
 }
 
-func readFile(ctx context.Context, r *Resolvers) (*resolve.Resource, error) {
+func readFile(ctx context.Context, r *resolution.Resolvers) (*resolve.Resource, error) {
 	return r.Adapters()["dir"].Resolve(ctx, &resolve.Request{
 		Namespace: "ns", Params: map[string]resolve.Value{"path": {Type: resolve.String, String: "task.yaml"}},
 	})
 }
 
 // isOff tells whether a resolver is switched off.
-func isOff(t *testing.T, r *Resolvers, name string) bool {
+func isOff(t *testing.T, r *resolution.Resolvers, name string) bool {
 	t.Helper()
 	_, err := r.Adapters()[name].Resolve(t.Context(), &resolve.Request{})
 	e, ok := errors.AsType[*resolve.Error](err)
