@@ -1,12 +1,10 @@
 package config
 
 import (
-	"bytes"
 	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"maps"
 	"slices"
 	"strings"
@@ -107,36 +105,20 @@ func (p *parser) positionOf(n *yaml.Node) report.Position {
 // readFile reads the documents of one file.
 func (p *parser) readFile(name string, data []byte) {
 	p.name = name
-	docs, err := parseDocuments(data)
+	docs, err := yamlerr.Documents(data)
 	if err != nil {
 		line, msg := yamlerr.First(string(data))
 		msg = cmp.Or(msg, strings.ReplaceAll(strings.TrimPrefix(err.Error(), "yaml: "), "\n", "; "))
 		p.failAt(report.Position{File: name, Line: line}, "broken YAML: %s", msg)
 		return
 	}
+	docs = slices.DeleteFunc(docs, func(d *yaml.Node) bool { return len(d.Content) != 1 || d.Content[0].Tag == "!!null" })
 	if len(docs) == 0 {
 		p.failAt(report.Position{File: name}, "empty; a configuration begins with apiVersion: %s (or %s) and kind: %s",
 			ownVersion, kappVersion, kindConfig)
 	}
 	for _, d := range docs {
-		p.readDocument(d)
-	}
-}
-
-// parseDocuments parses the documents that are not empty.
-func parseDocuments(data []byte) (docs []*yaml.Node, err error) {
-	defer yamlerr.Guard(&err)
-	dec := yaml.NewDecoder(bytes.NewReader(data))
-	for {
-		var doc yaml.Node
-		if err := dec.Decode(&doc); errors.Is(err, io.EOF) {
-			return docs, nil
-		} else if err != nil {
-			return nil, err
-		}
-		if len(doc.Content) == 1 && doc.Content[0].Tag != "!!null" {
-			docs = append(docs, doc.Content[0])
-		}
+		p.readDocument(d.Content[0])
 	}
 }
 

@@ -11,6 +11,7 @@ import (
 
 	"sluice.dev/api/resolution"
 	"sluice.dev/api/resolution/v1beta1"
+	"sluice.dev/internal/yamlerr"
 	"sluice.dev/requester"
 )
 
@@ -199,7 +200,7 @@ func inheritParams(p, own params, names []string) params {
 // Rewrite returns the resource with its references replaced by [Origin.Effective]. Comments and all else stay; the indentation may
 // change. References with variables stay. If there is nothing to replace, the result is data itself.
 func Rewrite(data []byte, o Origin, remotes Remotes) ([]byte, error) {
-	docs, err := parseDocuments(data)
+	docs, err := yamlerr.Documents(data)
 	if err != nil {
 		return nil, err
 	}

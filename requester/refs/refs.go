@@ -11,11 +11,8 @@
 package refs
 
 import (
-	"bytes"
 	"cmp"
-	"errors"
 	"fmt"
-	"io"
 	"maps"
 	"slices"
 	"strings"
@@ -24,6 +21,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"sluice.dev/api/resolution/v1beta1"
+	"sluice.dev/internal/yamlerr"
 	"sluice.dev/requester"
 )
 
@@ -59,31 +57,11 @@ type Found struct {
 // mapping with resolver and params or url, or resolver and resource in the older syntax. The second is a taskRef, a pipelineRef or the ref
 // of a step with a bundle or a name. Data that is not YAML is an error.
 func Find(data []byte) ([]Found, error) {
-	docs, err := parseDocuments(data)
+	docs, err := yamlerr.Documents(data)
 	if err != nil {
 		return nil, err
 	}
 	return findRefs(docs)
-}
-
-// parseDocuments reads all documents.
-func parseDocuments(data []byte) (docs []*yaml.Node, err error) {
-	// The library has panicked on some inputs.
-	defer func() {
-		if r := recover(); r != nil {
-			docs, err = nil, fmt.Errorf("the YAML library cannot cope with it: %v", r)
-		}
-	}()
-	dec := yaml.NewDecoder(bytes.NewReader(data))
-	for {
-		doc := &yaml.Node{}
-		if err := dec.Decode(doc); errors.Is(err, io.EOF) {
-			return docs, nil
-		} else if err != nil {
-			return nil, err
-		}
-		docs = append(docs, doc)
-	}
 }
 
 func findRefs(docs []*yaml.Node) ([]Found, error) {

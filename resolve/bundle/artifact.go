@@ -49,8 +49,8 @@ type Artifact struct{ resolver *Resolver }
 var _ resolve.Resolver = (*Artifact)(nil)
 
 // NewArtifact returns an Artifact; the options are those of [New].
-func NewArtifact(opts ...Option) *Artifact {
-	r := New(opts...)
+func NewArtifact(o Options) *Artifact {
+	r := New(o)
 	r.limits = limits{Compressed: maxArtifactLayer, Content: maxArtifactLayer, Layers: maxArtifactLayers}
 	return &Artifact{r}
 }

@@ -78,53 +78,38 @@ const maxManifest = 1 << 20
 // bundleLimits are the limits of a bundle; as in Tekton, it has at most 20 layers.
 var bundleLimits = limits{Compressed: 4 << 20, Content: 4 << 20, Layers: 20}
 
-// Option configures a resolver.
-type Option func(*Resolver)
+// Options are the options of a resolver. The zero value is ready for use.
+type Options struct {
+	// Network has the addresses, proxies and authorities that the process allows in addition to the configuration. The zero value
+	// allows only public and private addresses.
+	Network netguard.Options
+	// Accounts enables the parameter serviceAccount. Without it, a request that names one fails, and the configuration's default one
+	// counts as having no secrets.
+	Accounts ServiceAccounts
+	// Policies returns the current policies. The resolver calls it for each request; it may return nil. nil stands for no policies.
+	Policies func() *verify.Policies
+	// Clock is for dates in Retry-After; nil ignores them.
+	Clock resolve.Clock
 
-// WithNetwork sets the addresses, proxies and authorities that the process allows in addition to the configuration. Default: the
-// zero options, which allow only public and private addresses.
-func WithNetwork(o netguard.Options) Option {
-	return func(r *Resolver) { r.guards = netguard.NewPool(o) }
+	// transport replaces the guards of the network in tests.
+	transport http.RoundTripper
 }
-
-// WithTransport replaces package resolve/netguard for requests to registries. The transport decides which addresses can be reached,
-// also after a redirect, and which certificates are trusted.
-func WithTransport(t http.RoundTripper) Option { return func(r *Resolver) { r.transport = t } }
-
-// WithServiceAccounts enables the parameter serviceAccount. Without it, a request that names one fails, and the configuration's
-// default one counts as having no secrets.
-func WithServiceAccounts(s ServiceAccounts) Option { return func(r *Resolver) { r.accounts = s } }
-
-// WithPolicies sets the function that returns the current policies. The resolver calls it for each request; it may return nil.
-// Default: no policies.
-func WithPolicies(f func() *verify.Policies) Option { return func(r *Resolver) { r.policies = f } }
-
-// WithClock sets the clock for dates in Retry-After. Default: such dates are ignored.
-func WithClock(c resolve.Clock) Option { return func(r *Resolver) { r.clock = c } }
 
 // Resolver resolves bundles. [New] makes it.
 type Resolver struct {
-	guards    *netguard.Pool
-	transport http.RoundTripper // nil: guards provides it
-	accounts  ServiceAccounts
-	policies  func() *verify.Policies
-	limits    limits
-	clock     resolve.Clock
+	options Options
+	guards  *netguard.Pool
+	limits  limits
 }
 
 var _ resolve.Resolver = (*Resolver)(nil)
 
 // New returns a resolver of bundles.
-func New(opts ...Option) *Resolver {
-	r := &Resolver{
-		guards:   netguard.NewPool(netguard.Options{}),
-		policies: func() *verify.Policies { return nil },
-		limits:   bundleLimits,
+func New(o Options) *Resolver {
+	if o.Policies == nil {
+		o.Policies = func() *verify.Policies { return nil }
 	}
-	for _, o := range opts {
-		o(r)
-	}
-	return r
+	return &Resolver{options: o, guards: netguard.NewPool(o.Network), limits: bundleLimits}
 }
 
 // Close closes idle connections.
@@ -237,7 +222,7 @@ func (r *Resolver) openNamed(ctx context.Context, req *resolve.Request) (*image,
 	if err != nil {
 		return nil, resolve.Errorf(resolve.ReasonFailed, "the configuration is wrong: %w", err)
 	}
-	way := &guard{inner: transport, plain: plain, max: max(maxManifest, r.limits.Compressed), clock: r.clock}
+	way := &guard{inner: transport, plain: plain, max: max(maxManifest, r.limits.Compressed), clock: r.options.Clock}
 	creds, err := r.credentialsFor(ctx, req)
 	if err != nil {
 		return nil, err
@@ -333,8 +318,8 @@ func plainRegistries(req *resolve.Request) map[string]bool {
 
 // transportFor returns the transport to registries under a configuration.
 func (r *Resolver) transportFor(c resolve.Config) (http.RoundTripper, error) {
-	if r.transport != nil {
-		return r.transport, nil
+	if r.options.transport != nil {
+		return r.options.transport, nil
 	}
 	g, err := r.guards.Get(c, false)
 	if err != nil {

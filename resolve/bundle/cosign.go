@@ -57,7 +57,7 @@ const (
 // policy or the request demands a signature, it is an error if there is none.
 func (r *Resolver) imageSigners(ctx context.Context, im *image, asked bool) ([]string, error) {
 	uri := im.repo.Name()
-	want := r.policies().Cosign(uri)
+	want := r.options.Policies().Cosign(uri)
 	if len(want.IDs()) == 0 {
 		if asked {
 			return nil, resolve.Errorf(resolve.ReasonVerification, "a cosign signature is asked for, but the operator's policies have no cosign keys or identities for %s", uri)

@@ -88,10 +88,10 @@ func defaultAccount(c resolve.Config) string {
 }
 
 func (r *Resolver) pullSecrets(ctx context.Context, namespace, account string) ([]string, error) {
-	if r.accounts == nil {
+	if r.options.Accounts == nil {
 		return nil, resolve.Errorf(resolve.ReasonDenied, "ServiceAccounts cannot be read here")
 	}
-	return r.accounts.ImagePullSecrets(ctx, namespace, account)
+	return r.options.Accounts.ImagePullSecrets(ctx, namespace, account)
 }
 
 // addPullSecret adds an imagePullSecret. It skips one that does not exist, as the kubelet does.

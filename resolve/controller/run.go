@@ -97,7 +97,7 @@ func ownOf(resolvers []resolve.Resolver) *process.Own {
 	}
 	own.Make = func(*process.Process) (resolution.Make, error) {
 		return func(ctx context.Context, _ func() *verify.Policies) ([]resolve.Resolver, func() error, error) {
-			return resolvers, func() error { return closeAll(resolvers) }, startAll(ctx, resolvers)
+			return resolvers, func() error { return resolve.CloseAll(resolvers) }, startAll(ctx, resolvers)
 		}, nil
 	}
 	return own
@@ -112,19 +112,6 @@ func startAll(ctx context.Context, resolvers []resolve.Resolver) error {
 		}
 	}
 	return nil
-}
-
-func closeAll(resolvers []resolve.Resolver) error {
-	var errs []error
-	for _, r := range resolvers {
-		switch c := r.(type) {
-		case interface{ Close() error }:
-			errs = append(errs, c.Close())
-		case interface{ Close() }:
-			c.Close()
-		}
-	}
-	return errors.Join(errs...)
 }
 
 // newProcess makes the clients of a process and divides its memory.

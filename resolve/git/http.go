@@ -125,6 +125,24 @@ func (h *httpRemote) newRequest(ctx context.Context, method, path, query string,
 	return req, nil
 }
 
+func (h *httpRemote) exchange(ctx context.Context, body []byte, version2 bool) (io.ReadCloser, error) {
+	if body == nil {
+		return h.openAdvertisement(ctx)
+	}
+	req, err := h.newRequest(ctx, http.MethodPost, pathUpload, "", body, version2)
+	if err != nil {
+		return nil, err
+	}
+	req.Header.Set("Content-Type", "application/x-git-upload-pack-request")
+	req.Header.Set("Accept", "application/x-git-upload-pack-result")
+	resp, err := h.sendHTTP(req, "application/x-git-upload-pack-result")
+	if err != nil {
+		return nil, err
+	}
+	return resp.Body, nil
+}
+
+// openAdvertisement asks for the capabilities. It follows redirects, for later requests as well.
 func (h *httpRemote) openAdvertisement(ctx context.Context) (io.ReadCloser, error) {
 	req, err := h.newRequest(ctx, http.MethodGet, pathRefs, "service=git-upload-pack", nil, true)
 	if err != nil {
@@ -187,20 +205,6 @@ func skipService(body io.ReadCloser) (io.ReadCloser, error) {
 		io.Reader
 		io.Closer
 	}{rest, body}, nil
-}
-
-func (h *httpRemote) sendRequest(ctx context.Context, body []byte, version2 bool) (io.ReadCloser, error) {
-	req, err := h.newRequest(ctx, http.MethodPost, pathUpload, "", body, version2)
-	if err != nil {
-		return nil, err
-	}
-	req.Header.Set("Content-Type", "application/x-git-upload-pack-request")
-	req.Header.Set("Accept", "application/x-git-upload-pack-result")
-	resp, err := h.sendHTTP(req, "application/x-git-upload-pack-result")
-	if err != nil {
-		return nil, err
-	}
-	return resp.Body, nil
 }
 
 // statusError is an answer without success.

@@ -536,7 +536,7 @@ func (m *mirror) fetchBy(ctx context.Context, caps capabilities, w want, way way
 func (m *mirror) readCommit(ctx context.Context, t target) (c commit, err error) {
 	name := t.object
 	for range 6 {
-		kind, data, _, err := m.readObject(ctx, name, maxCommitSize)
+		kind, data, err := m.readObject(ctx, name, "", maxCommitSize)
 		if errors.Is(err, errTooMuch) {
 			return c, resolve.Errorf(resolve.ReasonTooLarge, "revision: the commit's own text is larger than %d bytes", maxCommitSize)
 		}

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
-	"io"
 	"maps"
 	"net/url"
 	"path"
@@ -17,6 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 
 	"sluice.dev/internal/brief"
+	"sluice.dev/internal/yamlerr"
 	"sluice.dev/resolve"
 	"sluice.dev/resolve/verify"
 )
@@ -37,7 +37,7 @@ func ParsePolicy(text string) (Policy, error) {
 		p, err = p.normalized("")
 	}
 	if err != nil {
-		return Policy{}, fmt.Errorf("policy: %s", brief.OneLine(err.Error()))
+		return Policy{}, errors.New(brief.OneLine(err.Error()))
 	}
 	return p, nil
 }
@@ -46,24 +46,18 @@ var errNoRule = errors.New("it has no rule; for a policy that allows everything 
 
 // onlyDocument returns the content of the only YAML document that is not empty.
 func onlyDocument(text string) (*yaml.Node, error) {
-	var only *yaml.Node
-	for dec := yaml.NewDecoder(strings.NewReader(text)); ; {
-		var doc yaml.Node
-		err := dec.Decode(&doc)
-		switch {
-		case errors.Is(err, io.EOF) && only == nil:
-			return nil, errNoRule
-		case errors.Is(err, io.EOF):
-			return only, nil
-		case err != nil:
-			return nil, err
-		case len(doc.Content) == 0 || doc.Content[0].Tag == "!!null":
-		case only != nil:
-			return nil, errors.New("it has several YAML documents; put all rules into one")
-		default:
-			only = doc.Content[0]
-		}
+	docs, err := yamlerr.Documents([]byte(text))
+	if err != nil {
+		return nil, err
 	}
+	docs = slices.DeleteFunc(docs, func(d *yaml.Node) bool { return len(d.Content) == 0 || d.Content[0].Tag == "!!null" })
+	switch len(docs) {
+	case 0:
+		return nil, errNoRule
+	case 1:
+		return docs[0].Content[0], nil
+	}
+	return nil, errors.New("it has several YAML documents; put all rules into one")
 }
 
 // eachField calls read for each field of a mapping, with its place for messages.
@@ -220,11 +214,10 @@ func inText(pattern string, read func(text string) (string, error)) (string, err
 	text, restored := withoutWildcards(pattern)
 	out, err := read(text)
 	if err == nil && strings.ContainsAny(out, "*?") {
-		err = errors.New("pattern: an escaped character stands for others in a pattern; write ? for it")
+		err = errors.New("an escaped character stands for others in a pattern; write ? for it")
 	}
 	if err != nil {
-		_, said, _ := strings.Cut(err.Error(), ": ") // the parameter, which is not meant here
-		return "", errors.New(restored(said))
+		return "", errors.New(restored(err.Error()))
 	}
 	return restored(out), nil
 }
@@ -234,16 +227,16 @@ var foreignSyntax = regexp.MustCompile(`[{}\[\]|,\\]|\A[\^"']|[$"']\z`)
 
 // checkLiterals refuses what other tools read as more than the text itself, so that a pattern does not match less than it seems to. The
 // characters in more are refused, too.
-func checkLiterals(param, pattern, more string) error {
+func checkLiterals(pattern, more string) error {
 	sign := foreignSyntax.FindString(pattern)
 	if i := strings.IndexAny(pattern, more); i >= 0 {
 		sign = pattern[i : i+1]
 	}
 	switch {
 	case sign != "":
-		return fmt.Errorf("%s: %q has no meaning in it; write one rule for each name, or ? where that character is meant", param, sign)
+		return fmt.Errorf("%q has no meaning in it; write one rule for each name, or ? where that character is meant", sign)
 	case strings.HasPrefix(pattern, "!"):
-		return fmt.Errorf("%s: it begins with an exclamation mark, which has no meaning in it; to make exceptions, use allow and deny", param)
+		return errors.New("it begins with an exclamation mark, which has no meaning in it; to make exceptions, use allow and deny")
 	}
 	return nil
 }
@@ -253,11 +246,11 @@ func checkLiterals(param, pattern, more string) error {
 func checkRepositoryName(name string) error {
 	switch {
 	case strings.Contains(name+"/", ".git/"):
-		return errors.New("url: it goes on after .git, and no repository is below another one; write HOST/PATH for the repository")
+		return errors.New("it goes on after .git, and no repository is below another one; write HOST/PATH for the repository")
 	case strings.Contains(name, "@"):
-		return errors.New("url: @ has no meaning in the name of a repository; a revision stands in the field revision, and ? where that character is meant")
+		return errors.New("@ has no meaning in the name of a repository; a revision stands in the field revision, and ? where that character is meant")
 	}
-	return checkLiterals("url", name[1:], ":")
+	return checkLiterals(name[1:], ":")
 }
 
 // partOfPort matches an address up to a port with wildcards, that port, and the path.
@@ -354,8 +347,7 @@ func openPattern(pattern string) (string, error) {
 	}
 	if _, name, ok := strings.Cut(p, "/"); ok {
 		if err := checkRepositoryName("/" + name); err != nil {
-			_, said, _ := strings.Cut(err.Error(), ": ")
-			return "", errors.New(said)
+			return "", err
 		}
 	}
 	return p, nil
@@ -373,17 +365,17 @@ func asAddress(text string) (string, error) {
 	if colon && !strings.ContainsAny(head, "/[") && (strings.Contains(head, "@") || !portAndPath.MatchString(tail)) {
 		switch first, _, _ := strings.Cut(tail, "/"); {
 		case portAlone.MatchString(tail) && !strings.Contains(head, "@"): // an scp-like address of such a path begins with a user
-			return "", errors.New("url: it names no repository; write HOST:PORT/** for all of a host, or USER@HOST:PATH")
+			return "", errors.New("it names no repository; write HOST:PORT/** for all of a host, or USER@HOST:PATH")
 		case defaultPorts[head] != "":
-			return "", errors.New("url: two slashes have to follow the scheme")
+			return "", errors.New("two slashes have to follow the scheme")
 		case strings.Contains(first, ":") || strings.Contains(first, "@") && !strings.Contains(head, "@"):
-			return "", errors.New("url: it has a second port or a password in it, which no address of a repository has")
+			return "", errors.New("it has a second port or a password in it, which no address of a repository has")
 		}
 		return text, nil
 	}
 	switch {
 	case !strings.Contains(text, "/"):
-		return "", errors.New("url: it names no repository; write HOST/** for all of a host")
+		return "", errors.New("it names no repository; write HOST/** for all of a host")
 	case strings.Contains(text, ":443/"):
 		return "git://" + text, nil // the port is not the scheme's own, so that it stays
 	}
@@ -393,7 +385,7 @@ func asAddress(text string) (string, error) {
 // revisionPattern returns the pattern for the names of a revision.
 func revisionPattern(pattern string) (string, error) {
 	return inText(commitName(pattern), func(text string) (string, error) {
-		return text, cmp.Or(checkRevision(text), checkLiterals("revision", text, ""))
+		return text, cmp.Or(checkRevision(text), checkLiterals(text, ""))
 	})
 }
 
@@ -402,10 +394,10 @@ func pathPattern(pattern string) (string, error) {
 	return inText(strings.TrimPrefix(strings.TrimPrefix(pattern, "./"), "/"), func(text string) (string, error) {
 		switch {
 		case path.Clean("/"+text) != "/"+text || text == "":
-			return "", errors.New("path: a file's path has no empty, . or .. parts; DIRECTORY/** is everything in a directory")
+			return "", errors.New("a file's path has no empty, . or .. parts; DIRECTORY/** is everything in a directory")
 		case strings.Contains(text, `\`):
-			return "", errors.New("path: a slash separates the parts of a path, and ? stands for any other character")
+			return "", errors.New("a slash separates the parts of a path, and ? stands for any other character")
 		}
-		return text, cmp.Or(checkPath(text), checkLiterals("path", text, ""))
+		return text, cmp.Or(checkPath(text), checkLiterals(text, ""))
 	})
 }

@@ -367,44 +367,17 @@ func (p *catfile) reserveMemory(ctx context.Context, size int64) (err error) {
 	return err
 }
 
-// readObject returns an object of at most limit bytes. It checks the size before it reads the content.
-func (p *catfile) readObject(ctx context.Context, name string, limit int64) (kind string, data []byte, size int64, err error) {
-	_, kind, size, err = p.objectInfo(name)
-	if err != nil {
-		return "", nil, 0, err
-	}
-	if size > limit {
-		return kind, nil, size, errTooMuch
-	}
-	if err := p.reserveMemory(ctx, size); err != nil {
-		return "", nil, 0, err
-	}
-	if _, err := io.WriteString(p.stdin, "contents "+name+"\n"); err != nil {
-		return "", nil, 0, errCorrupt
-	}
-	if _, _, size, err = p.readHeader(); err != nil || size > limit {
-		return "", nil, 0, errCorrupt
-	}
-	data = make([]byte, size+1)
-	if _, err := io.ReadFull(p.out, data); err != nil {
-		return "", nil, 0, errCorrupt
-	}
-	return kind, data[:size], size, nil
-}
-
-// maxPacked is the largest tree that git reads from a pack within its memory.
+// maxPacked is the largest object that git reads from a pack within its memory.
 const maxPacked = 48 << 20
 
-// streamObject reads an object of that kind and at most limit bytes with fn, which reads all of it.
-func (p *catfile) streamObject(ctx context.Context, name, want string, limit int64, fn func(*bufio.Reader) error) error {
+// withObject is [mirror.withObject] for an object that may be in a pack.
+func (p *catfile) withObject(ctx context.Context, name, want string, limit int64, fn func(kind string, size int64, body io.Reader) error) error {
 	_, kind, size, err := p.objectInfo(name)
-	switch {
-	case err != nil:
+	if err == nil {
+		err = checkObject(kind, want, size, min(limit, maxPacked))
+	}
+	if err != nil {
 		return err
-	case kind != want:
-		return errCorrupt
-	case size > limit:
-		return &sizeError{size, limit}
 	}
 	if err := p.reserveMemory(ctx, size); err != nil {
 		return err
@@ -412,11 +385,11 @@ func (p *catfile) streamObject(ctx context.Context, name, want string, limit int
 	if _, err := io.WriteString(p.stdin, "contents "+name+"\n"); err != nil {
 		return errCorrupt
 	}
-	if _, _, size, err = p.readHeader(); err != nil || size > limit {
+	if _, _, again, err := p.readHeader(); err != nil || again != size {
 		return errCorrupt
 	}
 	body := &io.LimitedReader{R: p.out, N: size}
-	if err := fn(bufio.NewReaderSize(body, 32<<10)); err != nil {
+	if err := fn(kind, size, body); err != nil {
 		return err
 	}
 	if end, err := p.out.ReadByte(); body.N > 0 || err != nil || end != '\n' {

@@ -1,6 +1,7 @@
 package git
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -15,57 +16,69 @@ import (
 
 // remote is a connection to a repository's git-upload-pack.
 type remote interface {
-	// advertise asks for the capabilities of the server. The stream begins with the first packet of git-upload-pack. It includes
-	// the refs if the server does not know version 2 of the protocol.
-	openAdvertisement(ctx context.Context) (io.ReadCloser, error)
-	// request sends one complete request. The stream begins with the first packet of the answer.
-	sendRequest(ctx context.Context, body []byte, version2 bool) (io.ReadCloser, error)
+	// exchange sends one complete request; nil asks for the capabilities of the server. The stream begins with the first packet of the
+	// answer. To nil it includes the refs if the server does not know version 2 of the protocol.
+	exchange(ctx context.Context, body []byte, version2 bool) (io.ReadCloser, error)
 	// close closes idle connections.
 	close()
-	// forget goes back to the requested address, and drops what redirects have led to.
+	// forgetRedirects goes back to the requested address, and drops what redirects have led to.
 	forgetRedirects()
 }
 
 // lasting is a remote that checks a credential once for many requests.
 type lasting interface {
-	// since is the time of the last check of the credential; zero if there was none.
+	// credentialCheckedAt is the time of the last check; zero if there was none.
 	credentialCheckedAt() time.Time
-	// renew makes the server check the credential again with the next request.
+	// recheckCredential makes the server check the credential again with the next request.
 	recheckCredential()
 }
 
-// measured measures the bytes from a remote without HTTP. An HTTP client measures them itself.
-type measured struct{ remote }
-
-func (m measured) openAdvertisement(ctx context.Context) (io.ReadCloser, error) {
-	return m.awaitStream(ctx, m.remote.openAdvertisement)
+// upload is a git-upload-pack that runs on a server. Its first message is the capabilities.
+type upload struct {
+	io.Reader
+	stdin  io.WriteCloser
+	finish func()
 }
 
-func (m measured) sendRequest(ctx context.Context, body []byte, version2 bool) (io.ReadCloser, error) {
-	return m.awaitStream(ctx, func(ctx context.Context) (io.ReadCloser, error) { return m.remote.sendRequest(ctx, body, version2) })
+func (u *upload) Close() error {
+	u.finish()
+	return nil
 }
 
-func (m measured) credentialCheckedAt() time.Time {
-	if l, ok := m.remote.(lasting); ok {
-		return l.credentialCheckedAt()
-	}
-	return time.Time{} // no credential was checked
-}
-
-func (m measured) recheckCredential() {
-	if l, ok := m.remote.(lasting); ok {
-		l.recheckCredential()
-	}
-}
-
-func (measured) awaitStream(ctx context.Context, do func(context.Context) (io.ReadCloser, error)) (io.ReadCloser, error) {
+// exchangeUpload is [remote.exchange] by a git-upload-pack of its own, which start runs. It measures the bytes of the answer; an HTTP
+// client measures them itself.
+func exchangeUpload(ctx context.Context, body []byte, start func(context.Context) (*upload, error)) (io.ReadCloser, error) {
 	came := resolve.AwaitRemote(ctx)
-	stream, err := do(ctx)
-	came(0)
+	defer came(0)
+	u, err := start(ctx)
 	if err != nil {
 		return nil, err
 	}
-	return &measuredStream{stream, ctx}, nil
+	if body != nil {
+		if u.Reader, err = pastAdvertisement(u.Reader); err == nil {
+			_, err = u.stdin.Write(body)
+		}
+		if err != nil {
+			_ = u.Close()
+			return nil, cmp.Or(ctx.Err(), err)
+		}
+		_ = u.stdin.Close()
+	}
+	return &measuredStream{u, ctx}, nil
+}
+
+// pastAdvertisement skips the first message of git-upload-pack, which is known already, and returns the rest.
+func pastAdvertisement(r io.Reader) (io.Reader, error) {
+	p := newPackets(r, maxAdvertisement)
+	for {
+		kind, _, err := p.nextPacket()
+		if err != nil {
+			return nil, noEOF(err)
+		}
+		if kind == packetFlush {
+			return p.r, nil
+		}
+	}
 }
 
 type measuredStream struct {
@@ -122,7 +135,7 @@ type session struct {
 
 // askCapabilities asks for the capabilities of the server. With version 0 of the protocol, visit gets all refs.
 func (s *session) askCapabilities(ctx context.Context, visit func(name, object string)) (caps capabilities, err error) {
-	stream, err := s.remote.openAdvertisement(ctx)
+	stream, err := s.remote.exchange(ctx, nil, true)
 	switch {
 	case errors.Is(err, errDumb):
 		return s.listDumbServer(ctx, visit)
@@ -319,7 +332,7 @@ func (s *session) eachRef(ctx context.Context, caps capabilities, prefixes []str
 		q.writeLine("ref-prefix %s", n)
 	}
 	q.writeFlush()
-	stream, err := s.remote.sendRequest(ctx, q.Bytes(), true)
+	stream, err := s.remote.exchange(ctx, q.Bytes(), true)
 	if err != nil {
 		return err
 	}
@@ -421,7 +434,7 @@ func (s *session) fetchPackTo(ctx context.Context, caps capabilities, want want,
 		q.writeFlush()
 		q.writeLine("done")
 	}
-	stream, err := s.remote.sendRequest(ctx, q.Bytes(), caps.version2)
+	stream, err := s.remote.exchange(ctx, q.Bytes(), caps.version2)
 	if err != nil {
 		return err
 	}

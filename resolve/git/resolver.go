@@ -133,20 +133,20 @@ func (g *Resolver) Spec() resolve.Spec {
 
 func declaredParams() []resolve.Param {
 	return []resolve.Param{
-		{Name: "url", Aliases: []string{"repository_url"}, MaxLength: 2048, Check: withoutParamName(resolve.Parses(parseRepository)), Doc: "The repository: https://, http://, ssh://, git:// or user@host:path."},
-		{Name: "revision", Aliases: []string{"branch", "commit"}, MaxLength: 255, Check: withoutParamName(checkRevision), Doc: "A branch, a tag, another ref such as pull/1/head, or a commit by its full or shortened name."},
-		{Name: "pathInRepo", Aliases: []string{"path"}, Required: true, Check: withoutParamName(checkPath), Doc: "The file, or a directory: then all YAML and JSON files in it."},
+		{Name: "url", Aliases: []string{"repository_url"}, MaxLength: 2048, Check: resolve.Parses(parseRepository), Doc: "The repository: https://, http://, ssh://, git:// or user@host:path."},
+		{Name: "revision", Aliases: []string{"branch", "commit"}, MaxLength: 255, Check: checkRevision, Doc: "A branch, a tag, another ref such as pull/1/head, or a commit by its full or shortened name."},
+		{Name: "pathInRepo", Aliases: []string{"path"}, Required: true, Check: checkPath, Doc: "The file, or a directory: then all YAML and JSON files in it."},
 		{Name: "recursive", Default: "false", Allowed: []string{"true", "false"}, Doc: "For a directory, whether to take the files in the directories below it as well, except those whose names begin with a dot. Not for repo."},
-		{Name: "gitToken", MaxLength: 253, Check: withoutParamName(checkName), Doc: "The Secret in the request's namespace with a token for the repository."},
-		{Name: "gitTokenKey", Default: "token", MaxLength: 253, Check: withoutParamName(checkName), Doc: "The key in that Secret."},
-		{Name: "authSecret", MaxLength: 253, Check: withoutParamName(checkName), Doc: "The Secret in the request's namespace with username and password, or with ssh-privatekey, known_hosts and, for an encrypted key, passphrase."},
-		{Name: "org", MaxLength: 255, Check: withoutParamName(checkOrg), Doc: "The organization, user, group or project, for the API of a provider."},
-		{Name: "repo", MaxLength: 255, Check: withoutParamName(checkRepo), Doc: "The repository's name. With it, the resolver uses the API of a provider instead of git's protocol."},
-		{Name: "token", MaxLength: 253, Check: withoutParamName(checkName), Doc: "The Secret in the request's namespace with a token for the API."},
-		{Name: "tokenKey", Default: "token", MaxLength: 253, Check: withoutParamName(checkName), Doc: "The key in that Secret."},
-		{Name: "scmType", MaxLength: 63, Check: withoutParamName(checkSCMType), Doc: "The provider: " + providerNames() + "."},
-		{Name: "serverURL", MaxLength: 2048, Check: withoutParamName(checkServerURL), Doc: "The provider's server. It needs token, unless it is the server that the operator has configured."},
-		{Name: "configKey", MaxLength: 253, Check: withoutParamName(checkName), Doc: "The named configuration to use."},
+		{Name: "gitToken", MaxLength: 253, Check: checkName, Doc: "The Secret in the request's namespace with a token for the repository."},
+		{Name: "gitTokenKey", Default: "token", MaxLength: 253, Check: checkName, Doc: "The key in that Secret."},
+		{Name: "authSecret", MaxLength: 253, Check: checkName, Doc: "The Secret in the request's namespace with username and password, or with ssh-privatekey, known_hosts and, for an encrypted key, passphrase."},
+		{Name: "org", MaxLength: 255, Check: checkOrg, Doc: "The organization, user, group or project, for the API of a provider."},
+		{Name: "repo", MaxLength: 255, Check: checkRepo, Doc: "The repository's name. With it, the resolver uses the API of a provider instead of git's protocol."},
+		{Name: "token", MaxLength: 253, Check: checkName, Doc: "The Secret in the request's namespace with a token for the API."},
+		{Name: "tokenKey", Default: "token", MaxLength: 253, Check: checkName, Doc: "The key in that Secret."},
+		{Name: "scmType", MaxLength: 63, Check: checkSCMType, Doc: "The provider: " + providerNames() + "."},
+		{Name: "serverURL", MaxLength: 2048, Check: checkServerURL, Doc: "The provider's server. It needs token, unless it is the server that the operator has configured."},
+		{Name: "configKey", MaxLength: 253, Check: checkName, Doc: "The named configuration to use."},
 	}
 }
 
@@ -213,14 +213,11 @@ func (g *Resolver) Resolve(ctx context.Context, r *resolve.Request) (*resolve.Re
 		return nil, errs[0]
 	}
 	for _, p := range declaredParams() {
-		if v := r.Get(p.Name); v != "" && p.Check != nil {
+		if v := r.Get(p.Name); p.Check != nil && (v != "" || p.Required) {
 			if err := p.Check(v); err != nil {
 				return nil, invalidParam(p.Name, err)
 			}
 		}
-	}
-	if err := checkPath(r.Get("pathInRepo")); err != nil {
-		return nil, err
 	}
 	limit := settings{Config: r.Config}.durationOf(keyTimeout, time.Minute)
 	own, cancel := context.WithTimeout(withTenant(ctx, r.Namespace), limit)
@@ -268,9 +265,10 @@ func placeOf(r *resolve.Request) where {
 	return where{host, host + "/" + cmp.Or(r.Get("org"), s.Config[keyDefaultOrg]) + "/" + r.Get("repo")}
 }
 
+// invalidParam names the parameter in what is wrong with its value; nil stays nil.
 func invalidParam(param string, err error) error {
-	if known, ok := errors.AsType[*resolve.Error](err); ok {
-		return known
+	if err == nil {
+		return nil
 	}
 	return resolve.Errorf(resolve.ReasonInvalid, "%s: %w", param, err)
 }
@@ -287,7 +285,7 @@ func repositoryOf(r *resolve.Request) (repo repository, s settings, err error) {
 		}
 	}
 	if repo, err = parseRepository(raw); err != nil {
-		return repo, s, err
+		return repo, s, invalidParam("url", err)
 	}
 	s, err = chooseSettings(r.Config, r.Get("configKey"), repo.hostNames()...)
 	return repo, s, err
@@ -479,7 +477,7 @@ func allPolicies(c resolve.Config, s settings) ([]Policy, error) {
 		p, err := ParsePolicy(text)
 		if err != nil {
 			// If a policy cannot be read, nothing is allowed.
-			return nil, resolve.Errorf(resolve.ReasonForbidden, "the operator's policy cannot be read: %w", err)
+			return nil, resolve.Errorf(resolve.ReasonForbidden, "the operator's policy cannot be read: policy: %w", err)
 		}
 		all = append(all, p)
 	}
@@ -516,9 +514,9 @@ func (g *Resolver) connectTo(s settings, repo repository, cred credential) (remo
 	}
 	switch repo.scheme {
 	case "ssh":
-		return measured{newSSHRemote(repo, guard, cred.ssh, g.options.Clock.Now)}, nil
+		return newSSHRemote(repo, guard, cred.ssh, g.options.Clock.Now), nil
 	case "git":
-		return measured{&daemonRemote{repo, guard}}, nil
+		return &daemonRemote{repo, guard}, nil
 	}
 	return newHTTPRemote(httpClient(guard), repo.baseURL(), cred.authorization, g.options.Clock), nil
 }

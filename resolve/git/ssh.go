@@ -250,21 +250,18 @@ func (s *sshRemote) handshake(ctx context.Context) (*ssh.Client, error) {
 	return ssh.NewClient(c, chans, reqs), nil
 }
 
-// upload is a git-upload-pack that runs on the server.
-type upload struct {
-	io.Reader
+// sshUpload is an upload with the rest of its session.
+type sshUpload struct {
+	upload
 	session *ssh.Session
-	stdin   io.WriteCloser
 	stderr  *boundedBuffer
-	finish  func()
 }
 
-func (u *upload) Close() error {
-	u.finish()
-	return nil
+func (s *sshRemote) exchange(ctx context.Context, body []byte, _ bool) (io.ReadCloser, error) {
+	return exchangeUpload(ctx, body, s.startUpload)
 }
 
-// startUpload runs git-upload-pack.
+// startUpload runs git-upload-pack, and waits for the first byte.
 func (s *sshRemote) startUpload(ctx context.Context) (*upload, error) {
 	select {
 	case s.slots <- struct{}{}:
@@ -281,11 +278,11 @@ func (s *sshRemote) startUpload(ctx context.Context) (*upload, error) {
 		end()
 		<-s.slots
 	})
-	return u, nil
+	return u.awaitFirstByte()
 }
 
 // beginUpload runs git-upload-pack through the existing connection, a new one, or one of its own.
-func (s *sshRemote) beginUpload(ctx context.Context) (*upload, error) {
+func (s *sshRemote) beginUpload(ctx context.Context) (*sshUpload, error) {
 	for attempt := 0; ; attempt++ {
 		client, err := s.acquireConnection(ctx)
 		if err != nil {
@@ -320,7 +317,7 @@ func (s *sshRemote) beginUpload(ctx context.Context) (*upload, error) {
 }
 
 // uploadApart runs git-upload-pack through a connection of its own.
-func (s *sshRemote) uploadApart(ctx context.Context) (*upload, error) {
+func (s *sshRemote) uploadApart(ctx context.Context) (*sshUpload, error) {
 	client, err := s.handshake(ctx)
 	if err != nil {
 		return nil, err
@@ -342,12 +339,12 @@ func (s *sshRemote) uploadApart(ctx context.Context) (*upload, error) {
 	return u, nil
 }
 
-func (s *sshRemote) openUpload(client *ssh.Client) (*upload, error) {
+func (s *sshRemote) openUpload(client *ssh.Client) (*sshUpload, error) {
 	session, err := client.NewSession()
 	if err != nil {
 		return nil, err
 	}
-	u := &upload{session: session, stderr: &boundedBuffer{left: 4096}}
+	u := &sshUpload{session: session, stderr: &boundedBuffer{left: 4096}}
 	session.Stderr = u.stderr
 	// A server that refuses the variable answers in version 0, which works as well.
 	_ = session.Setenv("GIT_PROTOCOL", "version=2")
@@ -364,16 +361,8 @@ func (s *sshRemote) openUpload(client *ssh.Client) (*upload, error) {
 	return u, nil
 }
 
-func (s *sshRemote) openAdvertisement(ctx context.Context) (io.ReadCloser, error) {
-	u, err := s.startUpload(ctx)
-	if err != nil {
-		return nil, err
-	}
-	return u.awaitFirstByte()
-}
-
 // awaitFirstByte waits for the first byte. If none comes, it returns the server's standard error.
-func (u *upload) awaitFirstByte() (io.ReadCloser, error) {
+func (u *sshUpload) awaitFirstByte() (*upload, error) {
 	var first [1]byte
 	if _, err := io.ReadFull(u.Reader, first[:]); err != nil {
 		_ = u.session.Wait()
@@ -387,27 +376,7 @@ func (u *upload) awaitFirstByte() (io.ReadCloser, error) {
 		return nil, noEOF(err)
 	}
 	u.Reader = io.MultiReader(bytes.NewReader(first[:]), u.Reader)
-	return u, nil
-}
-
-func (s *sshRemote) sendRequest(ctx context.Context, body []byte, _ bool) (io.ReadCloser, error) {
-	u, err := s.startUpload(ctx)
-	if err != nil {
-		return nil, err
-	}
-	if _, err := u.awaitFirstByte(); err != nil {
-		return nil, err
-	}
-	if u.Reader, err = pastAdvertisement(u.Reader); err != nil {
-		_ = u.Close()
-		return nil, err
-	}
-	if _, err := u.stdin.Write(body); err != nil {
-		_ = u.Close()
-		return nil, err
-	}
-	_ = u.stdin.Close()
-	return u, nil
+	return &u.upload, nil
 }
 
 // boundedBuffer keeps the beginning of the data that is written to it.

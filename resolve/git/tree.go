@@ -133,7 +133,9 @@ const maxKnown = 4096
 // eachEntryOf visits the entries of a tree, in the tree's order.
 func (w *walker) eachEntryOf(ctx context.Context, id string, visit func(rawEntry) error) error {
 	read := func() error {
-		return w.mirror.streamObject(ctx, id, "tree", maxTreeSize, func(r *bufio.Reader) error { return eachEntry(r, len(id)/2, visit) })
+		return w.mirror.withObject(ctx, id, "tree", maxTreeSize, func(_ string, _ int64, body io.Reader) error {
+			return eachEntry(bufio.NewReaderSize(body, 32<<10), len(id)/2, visit)
+		})
 	}
 	err := read()
 	if errors.Is(err, errMissing) {
@@ -295,14 +297,14 @@ func (w *walker) readLink(ctx context.Context, id string) (string, error) {
 
 // readBlob reads a blob, and fetches it first if it is missing.
 func (w *walker) readBlob(ctx context.Context, id string, limit int64) ([]byte, error) {
-	data, err := w.mirror.readObjectOf(ctx, id, "blob", limit)
+	_, data, err := w.mirror.readObject(ctx, id, "blob", limit)
 	if !errors.Is(err, errMissing) {
 		return data, err
 	}
 	if err := w.mirror.fetchMissing(ctx, w.commit, "blob", []string{id}, max(limit, 64<<10), w.packBytes); err != nil {
 		return nil, err
 	}
-	data, err = w.mirror.readObjectOf(ctx, id, "blob", limit)
+	_, data, err = w.mirror.readObject(ctx, id, "blob", limit)
 	if errors.Is(err, errMissing) {
 		return nil, missingError(resolve.ReasonFailed, "the server does not send the blob "+id)
 	}

@@ -1,6 +1,8 @@
 package git
 
 import (
+	"errors"
+	"fmt"
 	"net"
 	"net/url"
 	"path"
@@ -33,7 +35,7 @@ var defaultPorts = map[string]string{"https": "443", "http": "80", "ssh": "22", 
 // header, and only with a password from a Secret.
 func parseRepository(raw string) (repository, error) {
 	bad := func(format string, args ...any) (repository, error) {
-		return repository{}, resolve.Errorf(resolve.ReasonInvalid, "url: "+format, args...)
+		return repository{}, fmt.Errorf(format, args...)
 	}
 	if raw == "" {
 		return bad("it is empty; give the address of the repository")
@@ -92,8 +94,7 @@ func parseSCP(raw string) (repository, error) {
 		user, host = "", head
 	}
 	if !ok || strings.Contains(head, "/") || host == "" || (hasUser && user == "") {
-		return repository{}, resolve.Errorf(resolve.ReasonInvalid,
-			"url: %q is a local path or no address; use https://host/path, ssh://host/path or user@host:path, or the resolver dir for a folder", raw)
+		return repository{}, fmt.Errorf("%q is a local path or no address; use https://host/path, ssh://host/path or user@host:path, or the resolver dir for a folder", raw)
 	}
 	r := repository{raw: raw, scheme: "ssh", user: user, host: strings.ToLower(host), port: "22", path: p}
 	return r.checkParts()
@@ -101,7 +102,7 @@ func parseSCP(raw string) (repository, error) {
 
 func (r repository) checkParts() (repository, error) {
 	bad := func(what string) error {
-		return resolve.Errorf(resolve.ReasonInvalid, "url: %q %s", r.raw, what)
+		return fmt.Errorf("%q %s", r.raw, what)
 	}
 	if strings.HasPrefix(r.user, "-") || hasControl(r.user) || strings.ContainsAny(r.user, ":@/ ") {
 		return repository{}, bad("has no good user name")
@@ -202,13 +203,13 @@ func hasControl(s string) bool {
 // checkRevision checks the name of a branch or tag, or a commit, by the rules of git check-ref-format.
 func checkRevision(rev string) error {
 	bad := func(what string) error {
-		return resolve.Errorf(resolve.ReasonInvalid, "revision: %q %s", rev, what)
+		return fmt.Errorf("%q %s", rev, what)
 	}
 	switch {
 	case rev == "":
-		return resolve.Errorf(resolve.ReasonInvalid, "revision: it is empty; name a branch, a tag or a commit")
+		return errors.New("it is empty; name a branch, a tag or a commit")
 	case len(rev) > 255:
-		return resolve.Errorf(resolve.ReasonInvalid, "revision: it has %d bytes; at most 255 are allowed", len(rev))
+		return fmt.Errorf("it has %d bytes; at most 255 are allowed", len(rev))
 	case strings.HasPrefix(rev, "-"):
 		return bad("begins with a dash")
 	case hasControl(rev) || strings.ContainsAny(rev, " ~^:?*[\\"):
@@ -230,11 +231,11 @@ func checkRevision(rev string) error {
 func checkPath(p string) error {
 	switch {
 	case p == "":
-		return resolve.Errorf(resolve.ReasonInvalid, "pathInRepo: it names no file; give a file or a directory")
+		return errors.New("it names no file; give a file or a directory")
 	case len(p) > 4096:
-		return resolve.Errorf(resolve.ReasonInvalid, "pathInRepo: it has %d bytes; at most 4096 are allowed", len(p))
+		return fmt.Errorf("it has %d bytes; at most 4096 are allowed", len(p))
 	case hasControl(p):
-		return resolve.Errorf(resolve.ReasonInvalid, "pathInRepo: %q has control characters", p)
+		return fmt.Errorf("%q has control characters", p)
 	}
 	depth := 0
 	for c := range strings.SplitSeq(p, "/") {
@@ -246,7 +247,7 @@ func checkPath(p string) error {
 			depth++
 		}
 		if depth < 0 {
-			return resolve.Errorf(resolve.ReasonInvalid, "pathInRepo: %q leaves the repository", p)
+			return fmt.Errorf("%q leaves the repository", p)
 		}
 	}
 	return nil

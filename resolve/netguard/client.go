@@ -10,7 +10,6 @@ import (
 	"net/netip"
 	"net/url"
 	"strings"
-	"sync"
 	"time"
 
 	"sluice.dev/resolve"
@@ -167,19 +166,11 @@ type body struct {
 	timer  *time.Timer
 	cancel context.CancelCauseFunc
 	place  string
-
-	mu    sync.Mutex
-	fired bool
 }
 
 func newBody(ctx context.Context, rc io.ReadCloser, idle time.Duration, cancel context.CancelCauseFunc, place string) *body {
 	b := &body{ReadCloser: rc, ctx: ctx, idle: idle, cancel: cancel, place: place}
-	b.timer = time.AfterFunc(idle, func() {
-		b.mu.Lock()
-		b.fired = true
-		b.mu.Unlock()
-		cancel(errIdle)
-	})
+	b.timer = time.AfterFunc(idle, func() { cancel(errIdle) })
 	// The reader, not the server, spends the time between reads.
 	b.timer.Stop()
 	return b
@@ -192,12 +183,8 @@ func (b *body) Read(p []byte) (int, error) {
 	n, err := b.ReadCloser.Read(p)
 	came(n)
 	b.timer.Stop()
-	if err != nil && !errors.Is(err, io.EOF) {
-		b.mu.Lock()
-		defer b.mu.Unlock()
-		if b.fired {
-			return n, resolve.Transientf("%s sent nothing for %s in the middle of its answer", b.place, b.idle)
-		}
+	if err != nil && !errors.Is(err, io.EOF) && errors.Is(context.Cause(b.ctx), errIdle) {
+		return n, resolve.Transientf("%s sent nothing for %s in the middle of its answer", b.place, b.idle)
 	}
 	return n, err
 }

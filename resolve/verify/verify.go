@@ -335,34 +335,26 @@ func (p *Policies) Commit(uri string) Signatories { return p.signatoriesFor(uri,
 
 func (p *Policies) signatoriesFor(uri string, form Form) Signatories {
 	var out Signatories
-	seen := map[string]bool{}
-	unseen := func(id string) bool {
-		was := seen[id]
-		seen[id] = true
-		return !was
-	}
 	for _, c := range p.policiesFor(uri) {
 		if c.form != form {
 			continue
 		}
 		out.Enforced = out.Enforced || c.mode == Enforce
-		for _, k := range c.Keys {
-			if unseen(k.ID) {
-				out.Keys = append(out.Keys, k)
-			}
-		}
-		for _, k := range c.commitKeys {
-			if unseen(k.id) {
-				out.commitKeys = append(out.commitKeys, k)
-			}
-		}
-		for _, k := range c.identities {
-			if unseen(k.id) {
-				out.identities = append(out.identities, k)
-			}
-		}
+		out.Keys = appendNew(out.Keys, c.Keys, func(k PublicKey) string { return k.ID })
+		out.commitKeys = appendNew(out.commitKeys, c.commitKeys, func(k commitKeys) string { return k.id })
+		out.identities = appendNew(out.identities, c.identities, func(k *keyless) string { return k.id })
 	}
 	return out
+}
+
+// appendNew appends the signatories whose ID the list does not have.
+func appendNew[T any](list, more []T, id func(T) string) []T {
+	for _, one := range more {
+		if !slices.ContainsFunc(list, func(other T) bool { return id(other) == id(one) }) {
+			list = append(list, one)
+		}
+	}
+	return list
 }
 
 // Verify checks a resource by all policies that match its source. Each enforcing policy needs a signature by at least one of its
