@@ -11,6 +11,7 @@ import (
 	"maps"
 	"math/rand/v2"
 	"runtime/debug"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -332,7 +333,7 @@ func (r *Runner) resolveQuery(ctx context.Context, c *configured, q *Query) (*Re
 	}
 	scope = cmp.Or(scope, NamespaceScope(req))
 	w := &waiter{
-		notBefore: earlierOf(q.NotBefore, r.opts.Clock.Now()), anew: mode == CacheNever,
+		notBefore: slices.MinFunc([]time.Time{q.NotBefore, r.opts.Clock.Now()}, time.Time.Compare), anew: mode == CacheNever,
 		configured: c, request: req, mode: mode, public: scope == PublicScope, key: keyOf(c, r.opts.Epoch(), scope, req), host: host, tenant: q.Namespace,
 	}
 	res, held, err := r.obtainResource(ctx, w)
@@ -350,13 +351,6 @@ func (r *Runner) resolveQuery(ctx context.Context, c *configured, q *Query) (*Re
 		}
 	}
 	return req.withWarnings(res), held, nil
-}
-
-func earlierOf(a, b time.Time) time.Time {
-	if a.After(b) {
-		return b
-	}
-	return a
 }
 
 // keyOf returns equal keys for requests that may share a fetch.

@@ -32,12 +32,8 @@ const (
 )
 
 var (
-	// preflights are the names of preflight rules.
-	preflights = map[string]preflight{
-		crdRule:        {standard: true},
-		permissionRule: {},
-		featureRule:    {},
-	}
+	// preflights are the names of preflight rules, with whether they run where nobody names any.
+	preflights = map[string]bool{crdRule: true, permissionRule: false, featureRule: false}
 	// kappKeys are the keys of kapp's file that mean nothing to a check (carvel-dev/kapp pkg/kapp/config/config.go).
 	kappKeys = []string{
 		"minimumRequiredVersion", "ownershipLabelRules", "labelScopingRules", "templateRules", "diffMaskRules",
@@ -46,12 +42,6 @@ var (
 	// headKeys begin every document.
 	headKeys = []string{"apiVersion", "kind", "metadata"}
 )
-
-// preflight is what is known of a preflight rule.
-type preflight struct {
-	// standard: it runs where nobody names any.
-	standard bool
-}
 
 // Preflights gives the names of the preflight rules, sorted.
 func Preflights() []string { return slices.Sorted(maps.Keys(preflights)) }

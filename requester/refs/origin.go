@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	yaml "go.yaml.in/yaml/v3"
+	"k8s.io/apimachinery/pkg/api/equality"
 
 	"sluice.dev/api/resolution"
 	"sluice.dev/api/resolution/v1beta1"
@@ -211,7 +212,7 @@ func Rewrite(data []byte, o Origin, remotes Remotes) ([]byte, error) {
 	changed := false
 	for _, f := range found {
 		ref, ok := o.Effective(f, remotes)
-		if !ok || f.Variable || !f.older && equalRefs(ref, f.Ref) {
+		if !ok || f.Variable || !f.older && equality.Semantic.DeepEqual(ref, f.Ref) {
 			continue
 		}
 		if err := replaceRef(f.node, ref); err != nil {
@@ -232,14 +233,6 @@ func Rewrite(data []byte, o Origin, remotes Remotes) ([]byte, error) {
 	}
 	err = enc.Close()
 	return out.Bytes(), err
-}
-
-// equalRefs compares references.
-func equalRefs(a, b requester.Ref) bool {
-	return a.Resolver == b.Resolver && a.URL == b.URL && slices.EqualFunc(a.Params, b.Params, func(p, q v1beta1.Param) bool {
-		return p.Name == q.Name && p.Value.StringVal == q.Value.StringVal && p.Value.Type == q.Value.Type &&
-			slices.Equal(p.Value.ArrayVal, q.Value.ArrayVal) && len(p.Value.ObjectVal) == len(q.Value.ObjectVal)
-	})
 }
 
 // replaceRef puts a reference into a mapping. Other keys of the mapping stay.

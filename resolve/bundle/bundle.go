@@ -11,6 +11,7 @@
 package bundle
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -100,6 +101,8 @@ type Resolver struct {
 	options Options
 	guards  *netguard.Pool
 	limits  limits
+	// artifact: it resolves whole artifacts; see [NewArtifact].
+	artifact bool
 }
 
 var _ resolve.Resolver = (*Resolver)(nil)
@@ -120,7 +123,7 @@ func (r *Resolver) Close() error {
 
 // Spec implements [resolve.Resolver].
 func (r *Resolver) Spec() resolve.Spec {
-	return resolve.Spec{
+	spec := resolve.Spec{
 		Name:      "bundles",
 		Aliases:   []string{"bundle"},
 		Doc:       "Fetches a resource from a Tekton bundle, an OCI image in a registry.",
@@ -163,6 +166,10 @@ func (r *Resolver) Spec() resolve.Spec {
 			return strings.ToLower(ref.Context().RegistryStr())
 		},
 	}
+	if r.artifact {
+		return artifactSpec(spec)
+	}
+	return spec
 }
 
 func checkReference(s string) error {
@@ -206,7 +213,13 @@ func (r *Resolver) Resolve(ctx context.Context, req *resolve.Request) (*resolve.
 	defer cancel() // ends goroutines that the registry library may have left running
 	res, err := r.resolveBundle(ctx, req)
 	if err != nil {
-		return nil, classifyError(ctx, "bundle "+req.Get(ParamBundle), err)
+		failure := judgeError(ctx, err)
+		what := "bundle "
+		if r.artifact {
+			what = "artifact "
+		}
+		failure.Msg = what + req.Get(ParamBundle) + ": " + failure.Msg
+		return nil, failure
 	}
 	return res, nil
 }
@@ -229,7 +242,11 @@ func (r *Resolver) openNamed(ctx context.Context, req *resolve.Request) (*image,
 	}
 	im, err := r.openImage(ctx, ref, creds, way)
 	if err != nil {
-		return nil, creds.withNote(err, ref.Context())
+		failure := judgeError(ctx, err)
+		if note := cmp.Or(creds.note, creds.lackFor(ref.Context())); note != "" && failure.Reason == resolve.ReasonDenied {
+			failure.Msg += "; " + note
+		}
+		return nil, failure
 	}
 	_, im.pinned = ref.(name.Digest)
 	im.anonymous = len(creds.entries) == 0
@@ -241,7 +258,7 @@ func (r *Resolver) resolveBundle(ctx context.Context, req *resolve.Request) (*re
 	if err != nil {
 		return nil, err
 	}
-	if req.Get(ParamAll) == "true" {
+	if r.artifact || req.Get(ParamAll) == "true" {
 		return r.resolveWhole(ctx, req, im)
 	}
 	im.limits.Content = min(im.limits.Content, req.Limit())

@@ -15,18 +15,8 @@ import (
 	"sluice.dev/resolve/netguard"
 )
 
-// classifyError turns an error into one for the user who made the request. It quotes a part of the registry's message, without control
+// judgeError turns an error into one for the user who made the request. It quotes a part of the registry's message, without control
 // characters. It omits URLs, because those of blobs carry signatures.
-func classifyError(ctx context.Context, what string, err error) *resolve.Error {
-	out := judgeError(ctx, err)
-	out.Msg = what + ": " + out.Msg
-	var n *noted
-	if out.Reason == resolve.ReasonDenied && errors.As(err, &n) {
-		out.Msg += "; " + n.note
-	}
-	return out
-}
-
 func judgeError(ctx context.Context, err error) *resolve.Error {
 	if ctx.Err() != nil {
 		return netguard.Error(ctx, ctx.Err(), "the registry")

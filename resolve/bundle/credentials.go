@@ -62,7 +62,11 @@ func (r *Resolver) credentialsFor(ctx context.Context, req *resolve.Request) (*c
 	if account == "" {
 		return c, nil
 	}
-	names, err := r.pullSecrets(ctx, req.Namespace, account)
+	var names []string
+	var err error = resolve.Errorf(resolve.ReasonDenied, "ServiceAccounts cannot be read here")
+	if r.options.Accounts != nil {
+		names, err = r.options.Accounts.ImagePullSecrets(ctx, req.Namespace, account)
+	}
 	for _, s := range names[:min(len(names), maxPullSecrets)] {
 		if err != nil {
 			break
@@ -73,25 +77,11 @@ func (r *Resolver) credentialsFor(ctx context.Context, req *resolve.Request) (*c
 		return c, nil
 	}
 	var e *resolve.Error
-	if account != defaultAccount(req.Config) || !errors.As(err, &e) || e.Transient || ctx.Err() != nil {
+	if account != cmp.Or(req.Config[KeyServiceAccount], "default") || !errors.As(err, &e) || e.Transient || ctx.Err() != nil {
 		return nil, err
 	}
 	c.note = fmt.Sprintf("the credentials of the ServiceAccount %s/%s could not be used: %s", req.Namespace, account, err.Error())
 	return c, nil
-}
-
-func defaultAccount(c resolve.Config) string {
-	if s := c[KeyServiceAccount]; s != "" {
-		return s
-	}
-	return "default"
-}
-
-func (r *Resolver) pullSecrets(ctx context.Context, namespace, account string) ([]string, error) {
-	if r.options.Accounts == nil {
-		return nil, resolve.Errorf(resolve.ReasonDenied, "ServiceAccounts cannot be read here")
-	}
-	return r.options.Accounts.ImagePullSecrets(ctx, namespace, account)
 }
 
 // addPullSecret adds an imagePullSecret. It skips one that does not exist, as the kubelet does.
@@ -300,24 +290,3 @@ func (e *entry) matchesRepo(host, repo string) bool {
 	}
 	return true
 }
-
-// withNote adds to a refusal of a repository why no credential was sent.
-func (c *credentials) withNote(err error, target authn.Resource) error {
-	note := cmp.Or(c.note, c.lackFor(target))
-	if note == "" || err == nil {
-		return err
-	}
-	return &noted{err: err, note: note}
-}
-
-// noted is an error with a note, which counts if the error is a refusal.
-type noted struct {
-	err  error
-	note string
-}
-
-// Error implements error.
-func (n *noted) Error() string { return n.err.Error() }
-
-// Unwrap returns the error.
-func (n *noted) Unwrap() error { return n.err }

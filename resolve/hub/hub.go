@@ -104,8 +104,8 @@ func (h *Resolver) Spec() resolve.Spec {
 			{Name: KeyPipelineCatalog, Default: "tekton-catalog-pipelines", Check: checkSegment, Doc: "The catalog for pipelines of type artifact."},
 			{Name: KeyKind, Default: "task", Doc: "The kind where a request names none."},
 			{Name: KeyType, Default: TypeArtifact, Check: resolve.OneOf(TypeArtifact, TypeTekton), Doc: "The type of hub where a request names none."},
-			{Name: KeyArtifactURLs, Default: "[" + cmp.Or(h.options.ArtifactURL, "https://artifacthub.io") + "]", Check: checkURLs, Doc: "Addresses of Artifact Hubs, a YAML list, tried in order; the environment variable ARTIFACT_HUB_API sets another default."},
-			{Name: KeyTektonURLs, Default: "[" + cmp.Or(h.options.TektonURL, "https://api.hub.tekton.dev") + "]", Check: checkURLs, Doc: "Addresses of Tekton Hubs, a YAML list, tried in order; the environment variable TEKTON_HUB_API sets another default."},
+			{Name: KeyArtifactURLs, Default: "[" + cmp.Or(h.options.ArtifactURL, "https://artifacthub.io") + "]", Check: resolve.Parses(parseURLs), Doc: "Addresses of Artifact Hubs, a YAML list, tried in order; the environment variable ARTIFACT_HUB_API sets another default."},
+			{Name: KeyTektonURLs, Default: "[" + cmp.Or(h.options.TektonURL, "https://api.hub.tekton.dev") + "]", Check: resolve.Parses(parseURLs), Doc: "Addresses of Tekton Hubs, a YAML list, tried in order; the environment variable TEKTON_HUB_API sets another default."},
 			{Name: KeyPlain, Default: "false", Check: resolve.CheckBool, Doc: "Whether addresses may be plain http."},
 		}, netguard.Keys(true, true)...),
 		// An answer may have four times the size of the content, and is both read and decoded.
@@ -144,17 +144,18 @@ func checkBase(v string) error {
 	return nil
 }
 
-func checkURLs(v string) error {
+// parseURLs reads the addresses of hubs.
+func parseURLs(v string) ([]string, error) {
 	var urls []string
 	if err := yaml.Unmarshal([]byte(v), &urls); err != nil || len(urls) == 0 || len(urls) > maxURLs {
-		return errors.New("want a YAML list of 1 to 10 addresses")
+		return nil, errors.New("want a YAML list of 1 to 10 addresses")
 	}
 	for _, u := range urls {
 		if err := checkBase(u); err != nil {
-			return errors.New("one of the addresses: " + err.Error())
+			return nil, errors.New("one of the addresses: " + err.Error())
 		}
 	}
-	return nil
+	return urls, nil
 }
 
 // isConstraint reports whether a text is a constraint and not a version, in the terms of package go-version: a comparison, or a list
@@ -196,11 +197,7 @@ func baseURLs(r *resolve.Request) []string {
 	if r.Get(ParamType) == TypeTekton {
 		key = KeyTektonURLs
 	}
-	var urls []string
-	// The list was judged when it was configured.
-	if err := yaml.Unmarshal([]byte(r.Config[key]), &urls); err != nil {
-		return nil
-	}
+	urls, _ := parseURLs(r.Config[key]) // it was judged when it was configured
 	return urls
 }
 
