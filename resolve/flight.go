@@ -365,10 +365,8 @@ func (r *Runner) callResolver(ctx context.Context, f *flight, t *ticket, release
 		case <-look:
 			if lag, bytes := p.remoteLag(); behind && lag >= f.common.slowAfter && r.queueOf(f).evictTicket(t) {
 				stop(errSlow)
-				e := Transientf("%s sends too little and others wait for the place: %d bytes came in %s (%s)", cmp.Or(f.host, "the remote"),
-					bytes, r.opts.Clock.Now().Sub(began).Round(time.Second), KeySlowAfter)
-				e.Err = errSlow
-				return nil, e
+				return nil, Transientf("%s sends too little and others wait for the place: %d bytes came in %s (%s)", cmp.Or(f.host, "the remote"),
+					bytes, r.opts.Clock.Now().Sub(began).Round(time.Second), KeySlowAfter).Because(errSlow)
 			}
 		}
 	}

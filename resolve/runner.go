@@ -204,10 +204,11 @@ func (r *Runner) Configure(name string, data map[string]string) error {
 
 // Config returns the current configuration of a resolver; nil if there is no such resolver.
 func (r *Runner) Config(name string) Config {
-	if _, err := r.opts.Resolvers.Get(name); err != nil {
+	c, err := r.configuredResolver(name)
+	if err != nil {
 		return nil
 	}
-	return maps.Clone(r.configuredResolver(name).config)
+	return maps.Clone(c.config)
 }
 
 // LimitCache changes the limits of the cache.
@@ -222,10 +223,13 @@ func (r *Runner) LimitCache(l CacheLimits) {
 func (r *Runner) Wait() { r.calls.Wait() }
 
 // configuredResolver returns a resolver by its name or an alias.
-func (r *Runner) configuredResolver(name string) *configured {
+func (r *Runner) configuredResolver(name string) (*configured, error) {
+	if _, err := r.opts.Resolvers.Get(name); err != nil {
+		return nil, err
+	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return r.configs[r.opts.Resolvers.canonical[name]]
+	return r.configs[r.opts.Resolvers.canonical[name]], nil
 }
 
 // Resolve fetches the resource of a query. It returns when there is a result, when ctx is done or when the query's deadline has
@@ -241,13 +245,8 @@ func (r *Runner) Hold(ctx context.Context, q *Query) (*Resource, *Reservation, e
 	began := r.opts.Clock.Now()
 	// An unknown name is text from a client, which must not become a label of metrics.
 	name := r.opts.Resolvers.canonical[q.Resolver]
-	_, err := r.opts.Resolvers.Get(q.Resolver)
 	r.opts.Observer.Started(name, q.Namespace)
-	var out *Resource
-	var held *Reservation
-	if err == nil {
-		out, held, err = r.resolveQuery(ctx, r.configuredResolver(q.Resolver), q)
-	}
+	out, held, err := r.resolveQuery(ctx, q)
 	var failure *Error
 	var reason Reason
 	if err != nil {
@@ -264,10 +263,11 @@ func (r *Runner) Hold(ctx context.Context, q *Query) (*Resource, *Reservation, e
 // Validate checks a query without fetching: the name of the resolver and the parameters. It returns the request that the resolver
 // would get.
 func (r *Runner) Validate(q *Query) (*Request, error) {
-	if _, err := r.opts.Resolvers.Get(q.Resolver); err != nil {
+	c, err := r.configuredResolver(q.Resolver)
+	if err != nil {
 		return nil, err
 	}
-	req, _, err := r.newRequest(r.configuredResolver(q.Resolver), q)
+	req, _, err := r.newRequest(c, q)
 	return req, err
 }
 
@@ -298,14 +298,12 @@ func (r *Runner) newRequest(c *configured, q *Query) (*Request, CacheMode, error
 
 // callProtected calls a function of a resolver and turns a panic into an error.
 func (r *Runner) callProtected(c *configured, f func()) (err error) {
-	done := false
 	defer func() {
-		if !done {
-			err = r.panicError(c, recover())
+		if v := recover(); v != nil {
+			err = r.panicError(c, v)
 		}
 	}()
 	f()
-	done = true
 	return nil
 }
 
@@ -315,7 +313,11 @@ func (r *Runner) panicError(c *configured, value any) error {
 	return Errorf(ReasonFailed, "the resolver %s broke down; this is a defect in it, its log has more", c.spec.Name)
 }
 
-func (r *Runner) resolveQuery(ctx context.Context, c *configured, q *Query) (*Resource, *Reservation, error) {
+func (r *Runner) resolveQuery(ctx context.Context, q *Query) (*Resource, *Reservation, error) {
+	c, err := r.configuredResolver(q.Resolver)
+	if err != nil {
+		return nil, nil, err
+	}
 	req, mode, err := r.newRequest(c, q)
 	if err != nil {
 		return nil, nil, err

@@ -204,10 +204,3 @@ func (s settings) bytesOf(key string, otherwise int64) int64 {
 	}
 	return otherwise
 }
-
-func (s settings) valueOr(key, otherwise string) string {
-	if v := s.Config[key]; v != "" {
-		return v
-	}
-	return otherwise
-}

@@ -78,7 +78,7 @@ func cloneCredential(ctx context.Context, r *resolve.Request, s settings, repo r
 		cred.authorization = basicAuthHeader(cmp.Or(repo.user, "git"), token)
 		return cred, checkPlain(s, repo)
 	case name == "" && repo.scheme != "git" && s.Config[keyAuthSecret] != "" && hostIn(s.Config[keyHosts], repo.hostNames()...):
-		namespace, name, host = s.valueOr(keyAuthSecretNS, "default"), s.Config[keyAuthSecret], ""
+		namespace, name, host = cmp.Or(s.Config[keyAuthSecretNS], "default"), s.Config[keyAuthSecret], ""
 	}
 	if name == "" {
 		cred.ssh.knownHosts = []byte(s.Config[keyKnownHosts])

@@ -20,14 +20,12 @@ func (a *accident) Error() string { return fmt.Sprintf("%v\n%s", a.value, a.stac
 
 // catchPanic runs fn and catches its panic.
 func catchPanic(fn func()) (a *accident) {
-	done := false
 	defer func() {
-		if !done {
-			a = &accident{recover(), debug.Stack()}
+		if v := recover(); v != nil {
+			a = &accident{v, debug.Stack()}
 		}
 	}()
 	fn()
-	done = true
 	return nil
 }
 

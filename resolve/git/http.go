@@ -295,9 +295,7 @@ func explainRemoteError(err error, where string) error {
 		host   *hostKeyError
 	)
 	wrap := func(reason resolve.Reason, format string, args ...any) error {
-		e := resolve.Errorf(reason, "%s: "+format, append([]any{where}, args...)...)
-		e.Err = err
-		return e
+		return resolve.Errorf(reason, "%s: "+format, append([]any{where}, args...)...).Because(err)
 	}
 	switch {
 	case err == nil:
@@ -307,9 +305,7 @@ func explainRemoteError(err error, where string) error {
 	case errors.As(err, &known):
 		return known
 	case errors.As(err, &status):
-		e := status.toUserError(where)
-		e.Err = err
-		return e
+		return status.toUserError(where).Because(err)
 	case errors.As(err, &redir):
 		return wrap(redir.reason, "%s", redir.why)
 	case errors.As(err, &host):

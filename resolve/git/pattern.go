@@ -33,9 +33,6 @@ func ParsePolicy(text string) (Policy, error) {
 	if err == nil {
 		p, err = readPolicy(doc, "")
 	}
-	if err == nil {
-		p, err = p.normalized("")
-	}
 	if err != nil {
 		return Policy{}, errors.New(brief.OneLine(err.Error()))
 	}
@@ -116,6 +113,9 @@ func readPolicy(n *yaml.Node, at string) (Policy, error) {
 		case "namespaces":
 			p.Namespaces = map[string]Policy{}
 			err = eachField(value, at, nil, func(name, at string, value *yaml.Node) (err error) {
+				if len(validation.IsDNS1123Label(name)) > 0 {
+					return fmt.Errorf("namespaces: %q is no name of a namespace", name)
+				}
 				p.Namespaces[name], err = readPolicy(value, at)
 				return err
 			})
@@ -128,6 +128,7 @@ func readPolicy(n *yaml.Node, at string) (Policy, error) {
 	return p, err
 }
 
+// readRules returns the rules of a list, with their patterns in the form in which fetches are matched.
 func readRules(n *yaml.Node, at string) ([]Rule, error) {
 	if n.Kind != yaml.SequenceNode {
 		return nil, fmt.Errorf("line %d: %s: it is no list of rules", n.Line, at)
@@ -135,12 +136,18 @@ func readRules(n *yaml.Node, at string) ([]Rule, error) {
 	rules := make([]Rule, len(n.Content))
 	for i, item := range n.Content {
 		r := &rules[i]
-		fields := map[string]*string{"repository": &r.Repository, "revision": &r.Revision, "path": &r.Path}
-		err := eachField(item, fmt.Sprintf("%s[%d]", at, i), []string{"repository", "revision", "path"}, func(field, at string, value *yaml.Node) error {
+		patterns := map[string]*string{"repository": &r.Repository, "revision": &r.Revision, "path": &r.Path}
+		err := eachField(item, fmt.Sprintf("%s[%d]", at, i), []string{"repository", "revision", "path"}, func(field, at string, value *yaml.Node) (err error) {
 			if value.Kind != yaml.ScalarNode || value.Value == "" {
 				return fmt.Errorf("line %d: %s: it is no pattern; ** matches everything", value.Line, at)
 			}
-			*fields[field] = value.Value
+			*patterns[field], err = patternReaders[field](value.Value)
+			if value.Value != strings.TrimSpace(value.Value) {
+				err = errors.New("it begins or ends with white space")
+			}
+			if err != nil {
+				return fmt.Errorf("%s: %q is wrong: %w", at, value.Value, err)
+			}
 			return nil
 		})
 		if err != nil {
@@ -150,52 +157,8 @@ func readRules(n *yaml.Node, at string) ([]Rule, error) {
 	return rules, nil
 }
 
-// normalized returns the policy with its patterns in the form in which fetches are matched. The error names a pattern that is wrong.
-func (p Policy) normalized(at string) (Policy, error) {
-	var err error
-	if p.Allow, err = normalizedRules(p.Allow, at+"allow"); err != nil {
-		return p, err
-	}
-	if p.Deny, err = normalizedRules(p.Deny, at+"deny"); err != nil {
-		return p, err
-	}
-	namespaces := maps.Clone(p.Namespaces)
-	for _, name := range slices.Sorted(maps.Keys(namespaces)) {
-		if len(validation.IsDNS1123Label(name)) > 0 {
-			return p, fmt.Errorf("%snamespaces: %q is no name of a namespace", at, name)
-		}
-		if namespaces[name], err = namespaces[name].normalized(at + "namespaces." + name + "."); err != nil {
-			return p, err
-		}
-	}
-	p.Namespaces = namespaces
-	return p, nil
-}
-
-func normalizedRules(rules []Rule, at string) ([]Rule, error) {
-	rules = slices.Clone(rules)
-	for i := range rules {
-		r := &rules[i]
-		for _, f := range []struct {
-			name    string
-			pattern *string
-			read    func(string) (string, error)
-		}{{"repository", &r.Repository, repositoryPattern}, {"revision", &r.Revision, revisionPattern}, {"path", &r.Path, pathPattern}} {
-			if *f.pattern == "" {
-				continue
-			}
-			out, err := f.read(*f.pattern)
-			if *f.pattern != strings.TrimSpace(*f.pattern) {
-				err = errors.New("it begins or ends with white space")
-			}
-			if err != nil {
-				return nil, fmt.Errorf("%s[%d].%s: %q is wrong: %w", at, i, f.name, *f.pattern, err)
-			}
-			*f.pattern = out
-		}
-	}
-	return rules, nil
-}
+// patternReaders bring the patterns of a rule into the form in which fetches are matched, by field.
+var patternReaders = map[string]func(string) (string, error){"repository": repositoryPattern, "revision": revisionPattern, "path": pathPattern}
 
 // withoutWildcards returns a text that the pattern matches, and the function that puts the wildcards back into it. A word stands for
 // each wildcard, and a number for one that is a port, so that the text can be read as an address.

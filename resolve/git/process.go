@@ -99,25 +99,25 @@ func (x *indexer) indexPack(ctx context.Context, dir, pack string) error {
 // completeThinPack adds the missing base objects from the repository to a thin pack. The pack and its index end up in the folder pack of
 // staging.
 func (x *indexer) completeThinPack(ctx context.Context, dir, staging, pack string) error {
-	f, err := os.Open(pack) //nolint:gosec // a file that this process has just written
-	if err != nil {
-		return err
-	}
-	defer func() { _ = f.Close() }()
-	env := []string{"GIT_OBJECT_DIRECTORY=" + staging, "GIT_ALTERNATE_OBJECT_DIRECTORIES=" + filepath.Join(dir, "objects")}
-	return x.runGit(ctx, dir, f, env, limitsFor(pack), "index-pack", "--threads=1", "--stdin", "--fix-thin")
+	return x.readPack(ctx, dir, staging, pack, limitsFor(pack), "index-pack", "--threads=1", "--stdin", "--fix-thin")
 }
 
-// unpackLoose writes the objects of a small pack file into another folder than the repository's, as loose objects. The repository has
-// the objects that the pack may depend on.
+// unpackLoose writes the objects of a small pack file into another folder than the repository's, as loose objects.
 func (x *indexer) unpackLoose(ctx context.Context, dir, loose, pack string) error {
+	limits := processLimits{memory: limitsFor(pack).memory, cpu: maxUnpackCPU, file: maxUnpackFile}
+	return x.readPack(ctx, dir, loose, pack, limits, "unpack-objects", "-q")
+}
+
+// readPack runs a command that reads a pack file and writes into another folder than the repository's. The repository has the objects
+// that the pack may depend on.
+func (x *indexer) readPack(ctx context.Context, dir, into, pack string, limits processLimits, args ...string) error {
 	f, err := os.Open(pack) //nolint:gosec // a file that this process has just written
 	if err != nil {
 		return err
 	}
 	defer func() { _ = f.Close() }()
-	env := []string{"GIT_OBJECT_DIRECTORY=" + loose, "GIT_ALTERNATE_OBJECT_DIRECTORIES=" + filepath.Join(dir, "objects")}
-	return x.runGit(ctx, dir, f, env, processLimits{memory: limitsFor(pack).memory, cpu: maxUnpackCPU, file: maxUnpackFile}, "unpack-objects", "-q")
+	env := []string{"GIT_OBJECT_DIRECTORY=" + into, "GIT_ALTERNATE_OBJECT_DIRECTORIES=" + filepath.Join(dir, "objects")}
+	return x.runGit(ctx, dir, f, env, limits, args...)
 }
 
 // processLimits are the limits of a process: memory and the size of each file that it writes, in bytes, and CPU time in seconds. 0

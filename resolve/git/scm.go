@@ -247,7 +247,7 @@ func (g *Resolver) throughAPI(ctx context.Context, r *resolve.Request) (*resolve
 	if err := checkOrg(org); err != nil {
 		return nil, invalidParam("org", err)
 	}
-	full := commitName(cmp.Or(r.Get("revision"), s.valueOr(keyDefaultRevision, "main")))
+	full := commitName(cmp.Or(r.Get("revision"), cmp.Or(s.Config[keyDefaultRevision], "main")))
 	// The APIs know branches and tags by their short names.
 	revision, isTag := strings.CutPrefix(full, "refs/tags/")
 	revision = strings.TrimPrefix(revision, "refs/heads/")
@@ -276,12 +276,12 @@ func (g *Resolver) throughAPI(ctx context.Context, r *resolve.Request) (*resolve
 		return nil, resolve.Errorf(resolve.ReasonVerification,
 			"repo: the operator wants commits of %s to be signed, and the API of a provider does not prove that a file is part of a commit; give url: %s", a.name, clone)
 	}
-	allowed, err := joinedPolicy(r.Config, demands)
+	policies, err := policiesFor(r.Config, demands)
 	if err != nil {
 		return nil, err
 	}
 	f := fetched{namespace: r.Namespace, repository: a.name, repositories: parsed.names()}
-	if err := allowed(f); err != nil {
+	if err := policies.checkFetch(f); err != nil {
 		return nil, err
 	}
 	id, err := a.commitID(ctx, revision, isTag)
@@ -293,10 +293,10 @@ func (g *Resolver) throughAPI(ctx context.Context, r *resolve.Request) (*resolve
 		// The server does not say whether this is a branch or a tag.
 		f.maybe = []string{"heads/" + full, "tags/" + full, "refs/heads/" + full, "refs/tags/" + full}
 	}
-	if err := allowed(f); err != nil {
+	if err := policies.checkFetch(f); err != nil {
 		return nil, err
 	}
-	if judgesPaths(r.Config, demands, r.Namespace) {
+	if policies.judgesPaths(r.Namespace) {
 		if err := a.noLink(ctx, path, id); err != nil {
 			return nil, err
 		}
@@ -410,7 +410,7 @@ func (g *Resolver) connectAPI(ctx context.Context, r *resolve.Request, s setting
 	case r.Get("token") != "":
 		a.token, err = secretValue(ctx, r, r.Namespace, r.Get("token"), cmp.Or(r.Get("tokenKey"), "token"), hostOf(at.server))
 	case at.operators && s.Config[keyAPISecret] != "":
-		a.token, err = secretValue(ctx, r, s.valueOr(keyAPISecretNS, "default"), s.Config[keyAPISecret], s.valueOr(keyAPISecretKey, "token"), "")
+		a.token, err = secretValue(ctx, r, cmp.Or(s.Config[keyAPISecretNS], "default"), s.Config[keyAPISecret], cmp.Or(s.Config[keyAPISecretKey], "token"), "")
 	case !at.operators && r.Get("serverURL") != "":
 		err = resolve.Errorf(resolve.ReasonForbidden, "serverURL: a server of your own choice needs a token of your own; name its Secret in token")
 	}
@@ -437,14 +437,14 @@ type apiServer struct {
 
 // serverFor finds the server of a request.
 func serverFor(r *resolve.Request, s settings) (*apiServer, error) {
-	ownType := s.valueOr(keySCMType, defaultProvider)
+	ownType := cmp.Or(s.Config[keySCMType], defaultProvider)
 	kind := cmp.Or(r.Get("scmType"), ownType)
 	p, ok := providers[kind]
 	if !ok {
 		return nil, invalidParam("scmType", checkSCMType(kind))
 	}
 	// The comparison uses web addresses, because these are equal for all spellings of one server.
-	own, _ := providers[ownType].serverAddresses(withScheme(s.valueOr(keyServerURL, providers[ownType].server)))
+	own, _ := providers[ownType].serverAddresses(withScheme(cmp.Or(s.Config[keyServerURL], providers[ownType].server)))
 	server, _ := p.serverAddresses(withScheme(r.Get("serverURL")))
 	if server == "" {
 		server = own
@@ -588,19 +588,15 @@ func (a *api) explainAPIError(err error, what string) error {
 	if !errors.As(err, &status) {
 		return explainRemoteError(err, a.name)
 	}
-	var e *resolve.Error
 	switch status.code {
 	case http.StatusNotFound, http.StatusUnprocessableEntity:
 		hidden := "the token may not read it"
 		if a.token == "" {
 			hidden = "it cannot be read without a token"
 		}
-		e = resolve.Errorf(resolve.ReasonNotFound, "%s: there is no %s, or %s", a.name, what, hidden)
+		return resolve.Errorf(resolve.ReasonNotFound, "%s: there is no %s, or %s", a.name, what, hidden).Because(err)
 	case http.StatusConflict: // GitHub and Gitea
-		e = resolve.Errorf(resolve.ReasonNotFound, "%s: there is no %s; the repository is empty", a.name, what)
-	default:
-		return explainRemoteError(err, a.name)
+		return resolve.Errorf(resolve.ReasonNotFound, "%s: there is no %s; the repository is empty", a.name, what).Because(err)
 	}
-	e.Err = err
-	return e
+	return explainRemoteError(err, a.name)
 }

@@ -108,10 +108,10 @@ func (s *sshRemote) recheckCredential() {
 	s.dropConnection()
 }
 
-// acquireConnection returns a connection that is up, and must be given back.
-func (s *sshRemote) acquireConnection(ctx context.Context) (*sshConn, error) {
+// acquireConnection returns a connection that is up, and must be given back. apart: it is a new one, which nobody else uses.
+func (s *sshRemote) acquireConnection(ctx context.Context, apart bool) (*sshConn, error) {
 	s.mu.Lock()
-	if s.conn != nil {
+	if s.conn != nil && !apart {
 		defer s.mu.Unlock()
 		return s.useConnection(), nil
 	}
@@ -121,12 +121,17 @@ func (s *sshRemote) acquireConnection(ctx context.Context) (*sshConn, error) {
 	if err != nil {
 		return nil, err
 	}
+	fresh := &sshConn{Client: c, since: since}
+	if apart {
+		fresh.users = 1
+		return fresh, nil
+	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.conn != nil {
 		_ = c.Close()
 	} else {
-		s.conn = &sshConn{Client: c, since: since}
+		s.conn = fresh
 	}
 	return s.useConnection(), nil
 }
@@ -283,8 +288,9 @@ func (s *sshRemote) startUpload(ctx context.Context) (*upload, error) {
 
 // beginUpload runs git-upload-pack through the existing connection, a new one, or one of its own.
 func (s *sshRemote) beginUpload(ctx context.Context) (*sshUpload, error) {
+	apart := false
 	for attempt := 0; ; attempt++ {
-		client, err := s.acquireConnection(ctx)
+		client, err := s.acquireConnection(ctx, apart)
 		if err != nil {
 			return nil, err
 		}
@@ -300,43 +306,19 @@ func (s *sshRemote) beginUpload(ctx context.Context) (*sshUpload, error) {
 			return u, nil
 		}
 		stop()
-		if _, full := errors.AsType[*ssh.OpenChannelError](err); full {
-			// The connection works and others may be using it. The server accepts no more sessions on it.
-			s.releaseConnection(client, false)
-			return s.uploadApart(ctx)
-		}
-		s.releaseConnection(client, true)
-		if ctx.Err() != nil {
+		_, full := errors.AsType[*ssh.OpenChannelError](err)
+		s.releaseConnection(client, !full)
+		switch {
+		case ctx.Err() != nil:
 			return nil, ctx.Err()
-		}
-		// The connection may have been closed while it was idle.
-		if attempt > 0 {
+		case full && !apart:
+			// The connection works and others may be using it. The server accepts no more sessions on it.
+			apart = true
+		case apart || attempt > 0:
 			return nil, err
+		default: // the connection may have been closed while it was idle
 		}
 	}
-}
-
-// uploadApart runs git-upload-pack through a connection of its own.
-func (s *sshRemote) uploadApart(ctx context.Context) (*sshUpload, error) {
-	client, err := s.handshake(ctx)
-	if err != nil {
-		return nil, err
-	}
-	stop := context.AfterFunc(ctx, func() { _ = client.Close() })
-	end := func() {
-		stop()
-		_ = client.Close()
-	}
-	u, err := s.openUpload(client)
-	if err != nil {
-		end()
-		if ctx.Err() != nil {
-			err = ctx.Err()
-		}
-		return nil, err
-	}
-	u.finish = end
-	return u, nil
 }
 
 func (s *sshRemote) openUpload(client *ssh.Client) (*sshUpload, error) {

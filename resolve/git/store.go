@@ -499,22 +499,12 @@ func (s *store) adoptPacks(m *mirror, from string) error {
 	if err != nil {
 		return err
 	}
-	var size int64
+	var files []string
 	for _, pack := range packs {
 		// The index comes last, because git finds packs by it.
-		for _, name := range []string{pack, strings.TrimSuffix(pack, ".pack") + ".idx"} {
-			info, err := os.Stat(name)
-			if err != nil {
-				return err
-			}
-			size += onDisk(info.Size())
-			if err := os.Rename(name, filepath.Join(m.dir, "objects", "pack", filepath.Base(name))); err != nil {
-				return diskError(err)
-			}
-		}
+		files = append(files, pack, strings.TrimSuffix(pack, ".pack")+".idx")
 	}
-	m.addSize(size)
-	return nil
+	return m.adoptFiles(files, func(string) string { return "pack" })
 }
 
 // adoptLoose moves loose objects from a folder to the mirror.
@@ -523,13 +513,18 @@ func (s *store) adoptLoose(m *mirror, from string) error {
 	if err != nil {
 		return err
 	}
+	return m.adoptFiles(found, func(file string) string { return filepath.Base(filepath.Dir(file)) })
+}
+
+// adoptFiles moves files, in their order, into folders of the mirror's objects. A file that is there already stays: its name says what it has.
+func (m *mirror) adoptFiles(files []string, folder func(file string) string) error {
 	var size int64
-	for _, object := range found {
-		info, err := os.Stat(object)
+	for _, file := range files {
+		info, err := os.Stat(file)
 		if err != nil {
 			return err
 		}
-		dir := filepath.Join(m.dir, "objects", filepath.Base(filepath.Dir(object)))
+		dir := filepath.Join(m.dir, "objects", folder(file))
 		if err := os.Mkdir(dir, 0o700); err != nil && !errors.Is(err, fs.ErrExist) {
 			return diskError(err)
 		}
@@ -537,7 +532,7 @@ func (s *store) adoptLoose(m *mirror, from string) error {
 		if _, err := os.Lstat(to); err == nil {
 			continue
 		}
-		if err := os.Rename(object, to); err != nil {
+		if err := os.Rename(file, to); err != nil {
 			return diskError(err)
 		}
 		size += onDisk(info.Size())

@@ -30,17 +30,14 @@ func Error(ctx context.Context, err error, place string) *resolve.Error {
 		return e
 	}
 	if e := classifyEnd(ctx, place); e != nil {
-		e.Err = err
-		return e
+		return e.Because(err)
 	}
 	return Broken(err, place)
 }
 
 // Broken is [Error] for callers that have checked the context.
 func Broken(err error, place string) *resolve.Error {
-	e := classifyError(err, place)
-	e.Err = err
-	return e
+	return classifyError(err, place).Because(err)
 }
 
 func classifyEnd(ctx context.Context, place string) *resolve.Error {
