@@ -121,8 +121,9 @@ func intIn(least, most int64) func(string) error {
 	}
 }
 
-// allKeys returns the declared keys: the resolver's own, and the common keys that it does not declare itself.
-func (s Spec) allKeys() []Key {
+// Keys lists the keys of the resolver's ConfigMap: its own first, then the common keys that it does not declare itself. Default and Check
+// are complete.
+func (s Spec) Keys() []Key {
 	out := slices.Clone(s.Config)
 	for _, k := range CommonKeys() {
 		i := slices.IndexFunc(out, func(own Key) bool { return own.Name == k.Name })
@@ -144,9 +145,6 @@ func (s Spec) allKeys() []Key {
 	return out
 }
 
-// Keys lists the keys of the resolver's ConfigMap: its own first, then the common ones. Default and Check are complete.
-func (s Spec) Keys() []Key { return s.allKeys() }
-
 // Reading is the result of reading the data of a ConfigMap.
 type Reading struct {
 	// Config is complete. For a key without a good value in the data it has the last good value, or the default.
@@ -167,7 +165,7 @@ func (r Reading) Err() error { return r.wrong.asError() }
 // decides. Unknown keys have no effect, unless they look like a key that closes, or [Spec] allows them. Keys of named configurations keep their prefix. An
 // empty value counts as not set; in a named configuration it replaces the plain one, unless the key closes.
 func (s Spec) ReadConfig(data, before map[string]string) Reading {
-	return s.readKeys(s.allKeys(), data, before)
+	return s.readKeys(s.Keys(), data, before)
 }
 
 // readKeys is ReadConfig with other keys.

@@ -47,9 +47,8 @@ const (
 
 // withDefaults sets every function that is nil to one that does nothing.
 func (o Observer) withDefaults() Observer {
-	fields := reflect.ValueOf(&o).Elem()
-	for i := range fields.NumField() {
-		if f := fields.Field(i); f.IsNil() {
+	for _, f := range reflect.ValueOf(&o).Elem().Fields() {
+		if f.IsNil() {
 			f.Set(reflect.MakeFunc(f.Type(), func([]reflect.Value) []reflect.Value { return nil }))
 		}
 	}

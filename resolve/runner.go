@@ -139,7 +139,7 @@ func (r *Runner) checkDefaults(name string) error {
 		return err
 	}
 	spec := res.Spec()
-	for _, k := range spec.allKeys() {
+	for _, k := range spec.Keys() {
 		value, ok := r.opts.Defaults[spec.Name][k.Name]
 		if !ok || k.Check == nil {
 			continue
@@ -168,7 +168,7 @@ func (r *Runner) Configure(name string, data map[string]string) error {
 	if before != nil {
 		good = before.good
 	}
-	keys := spec.allKeys()
+	keys := spec.Keys()
 	for i, k := range keys {
 		if value, ok := r.opts.Defaults[spec.Name][k.Name]; ok {
 			// It may allow more than the default that the resolver declares.

@@ -102,7 +102,7 @@ func (s Spec) Markdown() string {
 		return b.String()
 	}
 	fmt.Fprintf(&b, "\n| key of `%s` | default | what it is |\n| --- | --- | --- |\n", s.ConfigMap)
-	for _, k := range s.allKeys() {
+	for _, k := range s.Keys() {
 		standard := ""
 		if k.Default != "" {
 			standard = "`" + k.Default + "`"
