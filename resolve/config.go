@@ -101,6 +101,7 @@ func OneOf(values ...string) func(string) error {
 	}
 }
 
+// floatIn accepts numbers from least to most, both included. NaN is none of them.
 func floatIn(least, most float64) func(string) error {
 	return func(v string) error {
 		f, err := strconv.ParseFloat(v, 64)
@@ -111,6 +112,7 @@ func floatIn(least, most float64) func(string) error {
 	}
 }
 
+// intIn accepts whole numbers in decimal digits from least to most, both included.
 func intIn(least, most int64) func(string) error {
 	return func(v string) error {
 		n, err := strconv.ParseInt(v, 10, 64)
@@ -189,6 +191,7 @@ func (s Spec) readKeys(keys []Key, data, before map[string]string) Reading {
 		}
 		k, ok := by[key]
 		if !ok {
+			// A misspelt restriction must not count as none.
 			if meant := by[brief.Nearest(key, names)]; meant.Wrong == Closes {
 				if _, twice := data[prefix+meant.Name]; !twice {
 					out.replaceWrong(meant, prefix+meant.Name, before, "unknown key %s (did you mean %q?)", quoteShort(name), prefix+meant.Name)
@@ -259,6 +262,8 @@ type backoff struct {
 	steps          int
 }
 
+// readCommon reads the settings of the runner. Each value was checked by [CommonKeys] or is a default, so that an error cannot occur;
+// a zero would stand for it.
 func readCommon(c Config) common {
 	d := func(key string) time.Duration { v, _ := time.ParseDuration(c[key]); return v }
 	f := func(key string) float64 { v, _ := strconv.ParseFloat(c[key], 64); return v }

@@ -11,6 +11,14 @@ import (
 	"sluice.dev/internal/brief"
 )
 
+// This file shares fetches. Requests with equal keys ([keyOf]) are waiters of one flight. A flight waits for its place in the queue of
+// its resolver, reserves memory, calls the resolver, and tries again after transient errors. It belongs to all its waiters: it uses
+// the context of none of them, and ends when the last one leaves.
+//
+// Two things keep a waiter from a flight that others have begun. A waiter that wants an answer from now on does not join a flight that
+// has asked the remote already. And a flight that has read a Secret gives its result only to waiters who can read the same one
+// ([secretReads]).
+
 // waiter is a call that wants a resource.
 type waiter struct {
 	*configured
@@ -103,6 +111,7 @@ func (r *Runner) obtainResource(ctx context.Context, w *waiter) (*Resource, *Res
 			held.Release()
 		}
 		switch {
+		// Only a waiter that joined starts again: one that began the flight has had all the time and its own Secrets.
 		case joined && rejoins < maxRejoins && (other || errors.Is(f.err, errFetchTimeout)):
 			continue // the fetch began before this waiter, which has time left, or it read other Secrets
 		case other:
@@ -258,6 +267,8 @@ func (r *Runner) fetchWithRetries(f *flight) (*Resource, *Reservation, error) {
 			return nil, nil, r.fetchEnded(f, context.Cause(ctx))
 		}
 		failure := cleanError(err)
+		// A remote that asks for a longer pause gets it. If the pause takes the rest of the time, the error of the remote says more
+		// than a time-out.
 		pause := max(f.common.backoff.delayAfter(try, r.opts.Random()), failure.RetryAfter)
 		if !failure.Transient || try >= f.common.backoff.steps || pause >= f.common.timeout-clock.Now().Sub(began) {
 			return nil, nil, failure

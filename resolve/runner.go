@@ -189,6 +189,7 @@ func (r *Runner) Configure(name string, data map[string]string) error {
 	if l.Concurrent == 0 {
 		l.Concurrent, l.Spare = next.common.fetches, min(next.common.spare, next.common.fetches/2)
 		// A fetch with a place must not wait for memory that hanging fetches hold.
+		// The spare places shrink in proportion, and at least one stays while two fetches fit.
 		if fit := r.opts.Memory.howManyFit(spec.memoryFor(l.Content)); fit < l.Concurrent {
 			l.Concurrent, l.Spare = fit, max(min(fit/2, 1), l.Spare*fit/l.Concurrent)
 		}
@@ -271,6 +272,9 @@ func (r *Runner) Validate(q *Query) (*Request, error) {
 	return req, err
 }
 
+// newRequest checks a query by the specification and the configuration, and returns the request for the resolver. The request has its
+// own copy of the configuration. The error has the reason [ReasonForbidden] while a key that closes has no value, and [ReasonInvalid]
+// for wrong parameters.
 func (r *Runner) newRequest(c *configured, q *Query) (*Request, CacheMode, error) {
 	if len(c.closed) > 0 {
 		return nil, "", Errorf(ReasonForbidden, "the resolver %s does nothing until the ConfigMap %s is right: its %s says what is allowed and cannot be read; an event at the ConfigMap says more",
@@ -313,6 +317,8 @@ func (r *Runner) panicError(c *configured, value any) error {
 	return Errorf(ReasonFailed, "the resolver %s broke down; this is a defect in it, its log has more", c.spec.Name)
 }
 
+// resolveQuery resolves without metrics. The kinds and signatures of the content are judged for each request, after the cache: the
+// rules may have changed since the content was stored, and Verify may depend on the request.
 func (r *Runner) resolveQuery(ctx context.Context, q *Query) (*Resource, *Reservation, error) {
 	c, err := r.configuredResolver(q.Resolver)
 	if err != nil {
@@ -333,6 +339,7 @@ func (r *Runner) resolveQuery(ctx context.Context, q *Query) (*Resource, *Reserv
 	}); err != nil {
 		return nil, nil, err
 	}
+	// An empty scope would let all requests share, which only PublicScope may.
 	scope = cmp.Or(scope, NamespaceScope(req))
 	w := &waiter{
 		notBefore: slices.MinFunc([]time.Time{q.NotBefore, r.opts.Clock.Now()}, time.Time.Compare), anew: mode == CacheNever,

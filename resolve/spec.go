@@ -71,6 +71,8 @@ func (s Spec) Check() error {
 	return p.asError()
 }
 
+// checkParam adds the problems of one parameter. Defaults are checked like values, because a default that Check refuses would fail
+// each request that leaves the parameter out.
 func (s Spec) checkParam(d Param, p *problems) {
 	if d.Doc == "" {
 		p.addProblem("parameter %s has no Doc", d.Name)

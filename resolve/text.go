@@ -99,6 +99,7 @@ func Mistakes(err error) []string {
 	})
 }
 
+// eachProblem returns one text for each part of an error that [problems.asError] has joined, and one for any other error; nil for nil.
 func eachProblem(err error, text func(error) string) []string {
 	if err == nil {
 		return nil

@@ -155,6 +155,7 @@ type stream struct {
 	folder string
 }
 
+// addDocument adds a text that may hold several documents. It separates it from the text before, and leaves out one that is blank.
 func (s *stream) addDocument(data []byte) error {
 	if int64(s.buf.Len()+len(data)) > s.max {
 		return tooLargef("its content has more than the %d bytes that are allowed", s.max)

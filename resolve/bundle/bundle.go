@@ -253,6 +253,8 @@ func (r *Resolver) openNamed(ctx context.Context, req *resolve.Request) (*image,
 	return im, nil
 }
 
+// resolveBundle returns one layer of a bundle, or all resources of the image. It finds the layer in the manifest and checks the
+// signatures before it fetches the layer.
 func (r *Resolver) resolveBundle(ctx context.Context, req *resolve.Request) (*resolve.Resource, error) {
 	im, err := r.openNamed(ctx, req)
 	if err != nil {

@@ -15,6 +15,9 @@ import (
 	"sluice.dev/resolve/netguard"
 )
 
+// The errors of this package pass through the library, which wraps them. This file finds out what has happened, from the most certain
+// source to the least: the end of the request, an error of our own, an answer of the registry, the network.
+
 // judgeError turns an error into one for the user who made the request. It quotes a part of the registry's message, without control
 // characters. It omits URLs, because those of blobs carry signatures.
 func judgeError(ctx context.Context, err error) *resolve.Error {
@@ -24,11 +27,6 @@ func judgeError(ctx context.Context, err error) *resolve.Error {
 	if own, ok := errors.AsType[*resolve.Error](err); ok {
 		e := *own
 		return &e
-	}
-	if busy, ok := errors.AsType[*busyError](err); ok {
-		out := resolve.Transientf("%w", busy)
-		out.RetryAfter = busy.retryAfter
-		return out
 	}
 	if answer, ok := errors.AsType[*transport.Error](err); ok {
 		return judgeAnswer(answer)

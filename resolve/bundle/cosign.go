@@ -104,6 +104,7 @@ type signatures struct {
 	cut bool
 }
 
+// foundIDs returns the IDs of those who have signed, in the order of the policies; nil for nobody.
 func (s *signatures) foundIDs() []string {
 	var out []string
 	for _, id := range s.want.IDs() {
@@ -116,6 +117,7 @@ func (s *signatures) foundIDs() []string {
 
 func (s *signatures) allFound() bool { return len(s.found) == len(s.want.IDs()) }
 
+// whyIncomplete says why nobody has signed: signatures can be missing, not be good, or stand behind the part of a list that is read.
 func (s *signatures) whyIncomplete() string {
 	if s.cut {
 		return fmt.Sprintf("no good cosign signature of %s is in the part of the list of what refers to %s that is read: %d pages, %d bytes at most",
@@ -207,7 +209,7 @@ func (s *signatures) readReferrers(ctx context.Context, digest v1.Hash) error {
 		data, err := s.fetchBundle(ctx, d)
 		var refused *resolve.Error
 		switch {
-		case errors.As(err, &refused), isMissing(err):
+		case errors.As(err, &refused) && !refused.Transient, isMissing(err):
 			// A listed signature that is missing, or differs from the list, must not hide others.
 			s.recordResult(nil, err)
 		case err != nil:

@@ -19,6 +19,10 @@ import (
 	"sluice.dev/resolve"
 )
 
+// Credentials come from Secrets in the namespace of the request, in Docker's format. For example, an entry for reg.example.com/team
+// counts for the image reg.example.com/team/bundle and not for reg.example.com/teams/bundle. The rules are those of the kubelet
+// (pkg/credentialprovider/keyring.go).
+
 // maxPullSecrets bounds the Secrets of one ServiceAccount that are read for a request.
 const maxPullSecrets = 20
 
@@ -80,6 +84,7 @@ func (r *Resolver) credentialsFor(ctx context.Context, req *resolve.Request) (*c
 	if account != cmp.Or(req.Config[KeyServiceAccount], "default") || !errors.As(err, &e) || e.Transient || ctx.Err() != nil {
 		return nil, err
 	}
+	// Public images need no credentials, so that the default account is a try. The note helps if the registry refuses.
 	c.note = fmt.Sprintf("the credentials of the ServiceAccount %s/%s could not be used: %s", req.Namespace, account, err.Error())
 	return c, nil
 }

@@ -20,6 +20,9 @@ import (
 	"sluice.dev/resolve"
 )
 
+// An image is read in two steps: its manifest, and then only the layers that are wanted. Each is bytes of a bounded number, whose
+// digest this file computes and compares, whatever the registry or the library says about them.
+
 // maxIndex bounds the images that an index may list.
 const maxIndex = 100
 
@@ -110,6 +113,7 @@ func (im *image) withTags(ctx context.Context, tag name.Tag, err error) error {
 	if len(tags) == 0 {
 		return err
 	}
+	// Registries list tags by name, so that the last ones are mostly the newest.
 	slices.Reverse(tags)
 	if near := brief.Nearest(tag.TagStr(), tags); near != "" {
 		missing.Msg += "; the nearest tag is " + cleanText(near)
@@ -141,6 +145,8 @@ func (im *image) fetchManifest(ctx context.Context, ref name.Reference) ([]byte,
 	return desc.Manifest, types.MediaType(strings.ToLower(strings.TrimSpace(mediaType))), digest, nil
 }
 
+// chooseImage returns the digest of the image that an index stands for. Attestations that BuildKit adds to an index count for nothing:
+// they are for the platform unknown, or have an annotation.
 func chooseImage(raw []byte) (v1.Hash, error) {
 	index, err := v1.ParseIndexManifest(bytes.NewReader(raw))
 	if err != nil {

@@ -89,6 +89,8 @@ var errNoRoot = errors.New("no directory")
 // errNoFile means that the path exists and is no regular file.
 var errNoFile = errors.New("no regular file")
 
+// readBelow reads a regular file of at most most bytes. os.Root keeps the path below the root, whatever symbolic links are on it, also
+// if they change in the meantime.
 func readBelow(root, file string, most int64) (data []byte, err error) {
 	r, err := os.OpenRoot(root)
 	if err != nil {

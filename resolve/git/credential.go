@@ -11,6 +11,10 @@ import (
 	"sluice.dev/resolve/verify"
 )
 
+// A credential comes from a Secret that the request names, in its namespace, or from the operator's Secret, which only goes to the
+// hosts that the configuration lists. If the request names none and the host is not listed, the request is anonymous, which SSH does
+// not allow.
+
 // credential is the login of a request; the zero value is an anonymous one.
 type credential struct {
 	authorization string

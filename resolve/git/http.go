@@ -18,6 +18,9 @@ import (
 	"sluice.dev/resolve/netguard"
 )
 
+// This file speaks git's smart HTTP protocol (gitprotocol-http of git's documentation). It follows redirects for the first request of
+// a repository only, and remembers where they lead. A credential never leaves the host that it is for.
+
 func portOf(u *url.URL) string {
 	if p := u.Port(); p != "" {
 		return p
@@ -106,6 +109,8 @@ func followSafely(req *http.Request, via []*http.Request) error {
 
 var credentialHeaders = []string{"Authorization", "Private-Token", "Cookie", "Proxy-Authorization"}
 
+// newRequest returns a request for a path below the repository, at the address after redirects, with the credential if that is still
+// at its host.
 func (h *httpRemote) newRequest(ctx context.Context, method, path, query string, body []byte, version2 bool) (*http.Request, error) {
 	h.mu.Lock()
 	u, authorization := *h.base, h.authorization
@@ -125,6 +130,7 @@ func (h *httpRemote) newRequest(ctx context.Context, method, path, query string,
 	return req, nil
 }
 
+// exchange implements [remote].
 func (h *httpRemote) exchange(ctx context.Context, body []byte, version2 bool) (io.ReadCloser, error) {
 	if body == nil {
 		return h.openAdvertisement(ctx)
@@ -292,7 +298,6 @@ func explainRemoteError(err error, where string) error {
 		status *statusError
 		redir  *errRedirect
 		peer   *remoteError
-		host   *hostKeyError
 	)
 	wrap := func(reason resolve.Reason, format string, args ...any) error {
 		return resolve.Errorf(reason, "%s: "+format, append([]any{where}, args...)...).Because(err)
@@ -308,8 +313,6 @@ func explainRemoteError(err error, where string) error {
 		return status.toUserError(where).Because(err)
 	case errors.As(err, &redir):
 		return wrap(redir.reason, "%s", redir.why)
-	case errors.As(err, &host):
-		return wrap(resolve.ReasonDenied, "%s", host.Error())
 	case errors.Is(err, errTooMuch):
 		return wrap(resolve.ReasonTooLarge, "the server sends more than the limit allows")
 	case errors.As(err, &peer):

@@ -18,6 +18,9 @@ import (
 	"sluice.dev/resolve"
 )
 
+// This file looks up revisions and fetches commits into a mirror. All that it knows of a server is a cache: where it is wrong, for
+// example after the server was replaced, the request tries once more without it ([worthAnother]).
+
 // mirror holds the objects of one repository on disk, as one credential sees it. It has objects only, no refs: an object has an ID,
 // by which it is found, and its origin does not matter.
 type mirror struct {
@@ -372,6 +375,8 @@ func (m *mirror) fetchHistory(ctx context.Context, caps capabilities, packBytes 
 	return nil
 }
 
+// findByPrefix finds the commit among the objects on disk. Git itself says whether several commits begin with the digits; trees and
+// files that do so count for nothing.
 func (m *mirror) findByPrefix(ctx context.Context, digits string) (t target, err error) {
 	err = m.store.files.withProcess(ctx, m.dir, func(p *catfile) error {
 		id, kind, _, err := p.objectInfo(digits + "^{commit}")

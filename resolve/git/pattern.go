@@ -21,6 +21,11 @@ import (
 	"sluice.dev/resolve/verify"
 )
 
+// A pattern of a policy is written as an address or a name, and matched with the one form that fetches have ([repository.names]). So
+// this file reads a pattern as it reads an address, with a word in place of each wildcard, and puts the wildcards back. For example,
+// SSH://git@Example.com:22/team/*.git becomes example.com/team/*. A pattern that could match nothing is an error, because a rule to
+// deny would deny nothing.
+
 // ParsePolicy reads a policy in YAML; the empty text is the zero policy. What could restrict less than its author wants is an error:
 // unknown, repeated and empty fields, a policy without a rule, several documents, and patterns that can match nothing, or less than they
 // seem to.
@@ -98,6 +103,8 @@ func prefixed(at string) string {
 	return at + ": "
 }
 
+// readPolicy reads a policy, or at a place below namespaces one of a namespace, which has no namespaces of its own. A policy without
+// any rule is an error: its author wanted to restrict something.
 func readPolicy(n *yaml.Node, at string) (Policy, error) {
 	var p Policy
 	known := []string{"allow", "deny"}

@@ -133,6 +133,8 @@ func limitsFor(pack string) processLimits {
 	return l
 }
 
+// runGit runs a git command that reads a pack, in its turn and within its limits. env is added to the environment; stdin may be nil.
+// The error is a *[packError] if git refuses the pack, errDiskFull, errKilled, or that of the context.
 func (x *indexer) runGit(ctx context.Context, dir string, stdin *os.File, env []string, limits processLimits, args ...string) error {
 	done, err := x.turns.takeTurn(ctx)
 	if err != nil {
@@ -257,6 +259,8 @@ func (c *catfiles) withProcess(ctx context.Context, dir string, fn func(*catfile
 	return err
 }
 
+// takeProcess returns a process of the repository: one that is idle, or a new one. If there are as many as allowed, the process that
+// has been idle for longest ends for it.
 func (c *catfiles) takeProcess(ctx context.Context, dir string) (*catfile, error) {
 	c.mu.Lock()
 	for i, p := range slices.Backward(c.idle) {
@@ -335,6 +339,8 @@ func (p *catfile) objectInfo(name string) (id, kind string, size int64, err erro
 	return p.readHeader()
 }
 
+// readHeader reads the line that git prints before an object, and instead of one that is missing (git-cat-file, "BATCH OUTPUT"). If a
+// name is the beginning of several objects, the kind is ambiguous.
 func (p *catfile) readHeader() (id, kind string, size int64, err error) {
 	line, err := p.out.ReadString('\n')
 	if err != nil {

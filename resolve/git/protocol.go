@@ -14,6 +14,10 @@ import (
 	"sluice.dev/resolve"
 )
 
+// This file speaks git's wire protocol in version 2 and, to servers that do not know it, 0 (gitprotocol-v2 and gitprotocol-pack of
+// git's documentation). Each list and each pack is bounded while it is read. What the server sends never becomes an argument of a
+// command.
+
 // remote is a connection to a repository's git-upload-pack.
 type remote interface {
 	// exchange sends one complete request; nil asks for the capabilities of the server. The stream begins with the first packet of the
@@ -469,6 +473,8 @@ func toPack(p *packets, caps capabilities, want want) error {
 	}
 }
 
+// copyPack writes the pack to w, at most limit bytes. With side bands, the first byte of each packet tells data from progress and from
+// an error of the server.
 func copyPack(p *packets, caps capabilities, w io.Writer, limit int64) error {
 	if !caps.version2 && !caps.sideBand {
 		n, err := io.Copy(w, io.LimitReader(p.r, limit+1))

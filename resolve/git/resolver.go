@@ -131,6 +131,8 @@ func (g *Resolver) Spec() resolve.Spec {
 	}
 }
 
+// declaredParams are the parameters, with the names of TEP-0060 as aliases. url, recursive, gitToken, gitTokenKey and authSecret are
+// for git's protocol, and org to serverURL for the API of a provider. The others are for both.
 func declaredParams() []resolve.Param {
 	return []resolve.Param{
 		{Name: "url", Aliases: []string{"repository_url"}, MaxLength: 2048, Check: resolve.Parses(parseRepository), Doc: "The repository: https://, http://, ssh://, git:// or user@host:path."},
@@ -245,6 +247,7 @@ func (g *Resolver) Resolve(ctx context.Context, r *resolve.Request) (*resolve.Re
 // without credentials. Both are empty if the parameters do not name one.
 type where struct{ host, name string }
 
+// placeOf finds the target without reading a Secret or asking a server. Errors give the zero value: Resolve reports them.
 func placeOf(r *resolve.Request) where {
 	if r.Get("repo") == "" {
 		repo, err := parseRepository(cmp.Or(r.Get("url"), r.Config[keyDefaultURL]))

@@ -16,6 +16,10 @@ import (
 	"sluice.dev/resolve"
 )
 
+// This file reads a file through the API of a provider, in place of a clone. It asks for the commit of the revision first and then for
+// the file in that commit, so that the result names the commit that it is from. The API does not prove that, so a policy about
+// signatures refuses this way.
+
 // provider describes the API of one kind of server. Its paths are templates for [api.pathOf]: the value revision
 // is the ID of the commit in the path of a file.
 type provider struct {
@@ -148,6 +152,7 @@ var ownTypes = map[string]provider{
 
 var errNoFile = errors.New("it is no file")
 
+// azureContent reads an item of Azure DevOps as JSON, which says whether it is a file.
 func azureContent(answer []byte) ([]byte, error) {
 	var item struct {
 		Type    string  `json:"gitObjectType"`
@@ -168,6 +173,8 @@ func setBearerToken(h http.Header, token string) { h.Set("Authorization", "Beare
 
 var errNoCommit = errors.New("the answer names no commit")
 
+// commitFromField returns a function that reads the ID of a commit from a field of a JSON object. The server is not trusted: what is
+// no full ID is an error.
 func commitFromField(name string) func([]byte) (string, error) {
 	return func(body []byte) (string, error) {
 		var v map[string]json.RawMessage
@@ -583,6 +590,8 @@ func (a *api) sendGet(ctx context.Context, path, accept string, most int64, isFi
 	return body, resp.Header, err
 }
 
+// explainAPIError turns an error into one for the user; what names the thing that was asked for. Providers answer 404 for what a token
+// may not read, too, so the text says both.
 func (a *api) explainAPIError(err error, what string) error {
 	var status *statusError
 	if !errors.As(err, &status) {

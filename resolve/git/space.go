@@ -9,6 +9,9 @@ import (
 	"time"
 )
 
+// A full disk must cost no more than the cache. The store evicts mirrors to keep a reserve free for running fetches. If other files
+// fill the disk all the same, requests are served one after the other from a folder elsewhere.
+
 const (
 	// maxReserve is the part of the file system that stays free for running fetches, in bytes; on a small one it is an eighth.
 	maxReserve = 256 << 20

@@ -70,11 +70,6 @@ func newSSHRemote(repo repository, guard *netguard.Guard, cred sshCredential, no
 // forgetRedirects implements [remote]; SSH has no redirects.
 func (s *sshRemote) forgetRedirects() {}
 
-// hostKeyError means that the server has the wrong host key.
-type hostKeyError struct{ why string }
-
-func (e *hostKeyError) Error() string { return e.why }
-
 func (s *sshRemote) close() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -144,6 +139,8 @@ func (s *sshRemote) useConnection() *sshConn {
 	return s.conn
 }
 
+// releaseConnection gives a connection back. One that is broken closes at once, and one that is not the remote's any more with its
+// last user. The other stays for a while.
 func (s *sshRemote) releaseConnection(c *sshConn, broken bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -208,13 +205,16 @@ func faultOfKey(key []byte) string {
 	return "cannot be read; a private key in OpenSSH's form or in PEM is wanted"
 }
 
+// handshake connects and logs in. It asks for the algorithms of known keys only: a server that prefers another key of its own would
+// look like an impostor.
 func (s *sshRemote) handshake(ctx context.Context) (*ssh.Client, error) {
+	where := s.repo.canonicalName()
 	config := &ssh.ClientConfig{User: s.repo.user, ClientVersion: "SSH-2.0-sluice"}
 	config.User = cmp.Or(config.User, "git")
 	if len(s.cred.key) > 0 {
 		signer, err := signerOf(s.cred)
 		if err != nil {
-			return nil, resolve.Errorf(resolve.ReasonDenied, "%s: %w", s.repo.canonicalName(), err)
+			return nil, resolve.Errorf(resolve.ReasonDenied, "%s: %w", where, err)
 		}
 		config.Auth = append(config.Auth, ssh.PublicKeys(signer))
 	}
@@ -228,9 +228,9 @@ func (s *sshRemote) handshake(ctx context.Context) (*ssh.Client, error) {
 	name := knownHostName(s.repo.host, s.repo.port)
 	config.HostKeyAlgorithms = hosts.algorithmsFor(name)
 	if len(config.HostKeyAlgorithms) == 0 {
-		return nil, &hostKeyError{fmt.Sprintf("known_hosts has no key for %s; add the line that ssh-keyscan prints, after checking it", name)}
+		return nil, resolve.Errorf(resolve.ReasonDenied, "%s: known_hosts has no key for %s; add the line that ssh-keyscan prints, after checking it", where, name)
 	}
-	config.HostKeyCallback = func(_ string, _ net.Addr, key ssh.PublicKey) error { return hosts.checkHostKey(name, key) }
+	config.HostKeyCallback = func(_ string, _ net.Addr, key ssh.PublicKey) error { return hosts.checkHostKey(where, name, key) }
 
 	conn, err := s.guard.DialContext(ctx, "tcp", net.JoinHostPort(s.repo.host, s.repo.port))
 	if err != nil {
@@ -244,11 +244,11 @@ func (s *sshRemote) handshake(ctx context.Context) (*ssh.Client, error) {
 	}
 	if err != nil {
 		_ = conn.Close()
-		if host, ok := errors.AsType[*hostKeyError](err); ok {
-			return nil, host
+		if wrongKey, ok := errors.AsType[*resolve.Error](err); ok {
+			return nil, wrongKey
 		}
 		if strings.Contains(err.Error(), "unable to authenticate") {
-			return nil, resolve.Errorf(resolve.ReasonDenied, "%s: the server refuses the SSH key or password, or none was given", s.repo.canonicalName())
+			return nil, resolve.Errorf(resolve.ReasonDenied, "%s: the server refuses the SSH key or password, or none was given", where)
 		}
 		return nil, err
 	}
@@ -321,6 +321,7 @@ func (s *sshRemote) beginUpload(ctx context.Context) (*sshUpload, error) {
 	}
 }
 
+// openUpload starts git-upload-pack in a session of a connection. It does not wait for the answer.
 func (s *sshRemote) openUpload(client *ssh.Client) (*sshUpload, error) {
 	session, err := client.NewSession()
 	if err != nil {
@@ -391,6 +392,8 @@ type knownHost struct {
 	key      ssh.PublicKey
 }
 
+// parseKnownHosts reads the lines of a file. A line that cannot be read is an error, since it may be the one that revokes a key. Lines
+// about certificate authorities count for nothing: host certificates are not supported.
 func parseKnownHosts(file []byte) (knownHosts, error) {
 	var hosts knownHosts
 	if len(file) > 1<<20 {
@@ -419,6 +422,8 @@ func knownHostName(host, port string) string {
 	return "[" + host + "]:" + port
 }
 
+// matchesName compares a name with the patterns of a line, as sshd(8) says: hashed, with wildcards, or negated. A negated pattern that
+// matches decides.
 func (h knownHost) matchesName(name string) bool {
 	matched := false
 	for _, p := range h.patterns {
@@ -463,19 +468,20 @@ func (hosts knownHosts) algorithmsFor(name string) []string {
 	return out
 }
 
-func (hosts knownHosts) checkHostKey(name string, key ssh.PublicKey) error {
+// checkHostKey refuses a key that is not one of the host's, or that is revoked. where names the repository in the error.
+func (hosts knownHosts) checkHostKey(where, name string, key ssh.PublicKey) error {
 	known := false
 	for _, h := range hosts {
 		if !bytes.Equal(h.key.Marshal(), key.Marshal()) {
 			continue
 		}
 		if h.revoked {
-			return &hostKeyError{fmt.Sprintf("known_hosts says that the key of %s is revoked", name)}
+			return resolve.Errorf(resolve.ReasonDenied, "%s: known_hosts says that the key of %s is revoked", where, name)
 		}
 		known = known || h.matchesName(name)
 	}
 	if !known {
-		return &hostKeyError{fmt.Sprintf("the server's key is not the one that known_hosts has for %s", name)}
+		return resolve.Errorf(resolve.ReasonDenied, "%s: the server's key is not the one that known_hosts has for %s", where, name)
 	}
 	return nil
 }

@@ -25,6 +25,11 @@ import (
 	"sluice.dev/resolve"
 )
 
+// The folder of a store has one folder below mirrors for each repository and credential. The name of that is a keyed hash of both, so
+// that it tells nothing about a credential, and requests share a mirror only if they may see the same. New objects arrive in a folder
+// incoming-*, and mirrors that go are renamed to trash-* first. So a crash leaves nothing half done, and the next start removes the
+// rest.
+
 // store keeps mirrors on disk: one bare repository for each repository and credential. It is a cache, so it discards everything
 // that is damaged or incomplete.
 type store struct {
@@ -204,6 +209,8 @@ func (m *mirror) sweepLeftovers() (used time.Time, err error) {
 // onDisk returns the approximate space of a file of that size.
 func onDisk(size int64) int64 { return (size + 4095) &^ 4095 }
 
+// close ends connections and idle processes, and unlocks the folder. A store in place of another deletes its folder; the processes are
+// the other one's.
 func (s *store) close() error {
 	if !s.aside {
 		s.files.endIdle("")
@@ -285,6 +292,7 @@ func (s *store) forgetServerFacts(key string) bool {
 	return known
 }
 
+// releaseMirror gives a mirror back. Its files are deleted outside the lock, because that can take long.
 func (s *store) releaseMirror(m *mirror) {
 	s.mu.Lock()
 	m.users--

@@ -17,6 +17,9 @@ import (
 	"sluice.dev/resolve"
 )
 
+// This file finds a path in the trees of a commit. It fetches a tree only if the path leads through it, and reads it as a stream: a
+// directory may have a million entries. For example, a/b.yaml takes the root tree, the tree a, and the blob b.yaml.
+
 // Bounds of walks through a tree.
 const (
 	maxSymlinks   = 16
@@ -249,6 +252,7 @@ const (
 	maxCompared = 20_000
 )
 
+// addName notes a name for the description. It keeps a few names, so that a directory with a million entries costs no memory.
 func (l *listing) addName(raw []byte) {
 	l.count++
 	if d := len(raw) - len(l.name); l.count <= maxCompared && d >= -3 && d <= 3 && !hasControl(string(raw)) {
@@ -270,6 +274,8 @@ func (l *listing) addName(raw []byte) {
 	}
 }
 
+// String names the nearest entry first, then those with the same extension, then others: dir has no "tsk.yaml" but task.yaml, a.yaml,
+// ...
 func (l *listing) String() string {
 	dir := cmp.Or(l.dir, "the root")
 	if l.count == 0 {
@@ -453,6 +459,7 @@ func (c *collector) tooMany() error {
 	return resolve.Errorf(resolve.ReasonTooLarge, "pathInRepo: the directory %q has more than %d files", c.asked, maxDirectoryFiles)
 }
 
+// streamFiles joins files to a stream of YAML documents. It fetches all of them at once. The limit is for all together.
 func (w *walker) streamFiles(ctx context.Context, p string, files []file) ([]byte, error) {
 	ids := make([]string, len(files))
 	for i, f := range files {

@@ -87,6 +87,7 @@ func parseRepository(raw string) (repository, error) {
 	return r.checkParts()
 }
 
+// parseSCP parses [USER@]HOST:PATH. A slash before the colon makes it a path on this machine, as for git.
 func parseSCP(raw string) (repository, error) {
 	head, p, ok := strings.Cut(raw, ":")
 	user, host, hasUser := strings.Cut(head, "@")
@@ -100,6 +101,8 @@ func parseSCP(raw string) (repository, error) {
 	return r.checkParts()
 }
 
+// checkParts checks the parts of an address, and returns it with one spelling for one server: the host in lower case, and the port
+// without zeros in front. Dashes at the beginning are refused: programs on the server could take them for options.
 func (r repository) checkParts() (repository, error) {
 	bad := func(what string) error {
 		return fmt.Errorf("%q %s", r.raw, what)

@@ -72,6 +72,7 @@ func (*Resolver) Spec() resolve.Spec {
 	}
 }
 
+// checkURL accepts http as well, because only the whole request tells whether it is allowed; see validateRequest.
 func checkURL(v string) error {
 	u, err := url.Parse(v)
 	switch {
@@ -104,6 +105,8 @@ func checkDigest(v string) error {
 	return nil
 }
 
+// validateRequest judges parameters together. Plain http is for content whose digest is known: nobody on the way can change that
+// unseen. A credential never goes over it, unless the operator allows plain http.
 func validateRequest(r *resolve.Request) []error {
 	var out []error
 	user, password, token := r.Get(ParamUsername) != "", r.Get(ParamPassword) != "", r.Get(ParamToken) != ""
@@ -150,6 +153,7 @@ func (h *Resolver) Resolve(ctx context.Context, r *resolve.Request) (*resolve.Re
 	}, nil
 }
 
+// verifyDigest compares the content with a digest in lower case, ALGORITHM:DIGITS; the empty one accepts all.
 func verifyDigest(want string, data []byte) error {
 	alg, digits, ok := strings.Cut(want, ":")
 	if !ok {
@@ -199,6 +203,8 @@ func hostOf(address string) string {
 	return net.JoinHostPort(name, port)
 }
 
+// secretValue returns one key of a Secret that may be sent to the host of the request. It cuts line breaks at the end, which editors
+// add, and refuses others: they would begin another header.
 func secretValue(ctx context.Context, r *resolve.Request, name, key string) (string, error) {
 	if r.Secrets == nil {
 		return "", resolve.Errorf(resolve.ReasonDenied, "the secret %q is needed, and there are no secrets here", name)

@@ -162,6 +162,7 @@ func parseURLs(v string) ([]string, error) {
 // of them. A version alone, with or without v in front, is a constraint that only this version satisfies.
 func isConstraint(v string) bool { return strings.ContainsAny(v, "<>=!~, ") }
 
+// checkVersion accepts a version, as a part of an address, or a constraint in the syntax of go-version.
 func checkVersion(v string) error {
 	if !isConstraint(v) {
 		if strings.ContainsAny(v, "^*") {
@@ -175,6 +176,8 @@ func checkVersion(v string) error {
 	return nil
 }
 
+// catalogOf returns the catalog that the request names, or the configured one for its type and kind; empty if there is none, such as
+// for a StepAction on Artifact Hub.
 func catalogOf(r *resolve.Request) string {
 	switch c := r.Get(ParamCatalog); {
 	case c != "":
@@ -189,6 +192,7 @@ func catalogOf(r *resolve.Request) string {
 	return ""
 }
 
+// baseURLs returns the addresses of the hubs to ask, in their order: the requester's alone, or the operator's.
 func baseURLs(r *resolve.Request) []string {
 	if u := r.Get(ParamURL); u != "" {
 		return []string{u}
@@ -235,6 +239,8 @@ type source struct {
 	base    string
 }
 
+// fetchJSON reads the answer for a path of the hub into a value, and returns the whole address. The answer is bounded by the limit of
+// the content.
 func (s source) fetchJSON(ctx context.Context, path string, into any) (string, *resolve.Error) {
 	at := s.base + path
 	answer, failure := s.guard.Get(ctx, netguard.Fetch{
@@ -252,6 +258,8 @@ func (s source) fetchJSON(ctx context.Context, path string, into any) (string, *
 	return at, nil
 }
 
+// resolveResource fetches from this hub. A constraint costs one more request, for the versions that there are. So does a missing
+// version, so that the error can name others.
 func (s source) resolveResource(ctx context.Context) (*resolve.Resource, *resolve.Error) {
 	r := s.request
 	tekton := r.Get(ParamType) == TypeTekton

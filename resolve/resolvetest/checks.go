@@ -46,6 +46,8 @@ func (t *tester) validate(q Request) (*resolve.Request, error) {
 	return runner.Validate(q.queryFor(t.Case))
 }
 
+// checkSpec demands a valid specification, a configuration that it accepts, and the same specification at each call: the framework
+// reads it several times.
 func (t *tester) checkSpec(context.Context) {
 	spec := t.Resolver.Spec()
 	if err := spec.Check(); err != nil {
@@ -77,6 +79,8 @@ func (c *counting) Resolve(ctx context.Context, r *resolve.Request) (*resolve.Re
 	return c.Resolver.Resolve(ctx, r)
 }
 
+// checkRefusals gives each parameter values that are wrong by its declaration alone. The framework has to refuse them, so the resolver
+// must not be called. It also demands an error for a parameter whose name is nearly that of the parameter cache.
 func (t *tester) checkRefusals(ctx context.Context) {
 	if len(t.Works) == 0 {
 		return
@@ -141,6 +145,7 @@ func (t *tester) judgeError(what string, err error) {
 	}
 }
 
+// checkWorking resolves each request that works twice, without a cache, and compares the results with the case and with each other.
 func (t *tester) checkWorking(ctx context.Context) {
 	for _, q := range t.Works {
 		first, err := t.resolve(ctx, q, resolve.Options{})
@@ -177,6 +182,7 @@ func (t *tester) checkWorking(ctx context.Context) {
 	}
 }
 
+// checkFailing demands the reason that the case names, and an error that users can read.
 func (t *tester) checkFailing(ctx context.Context) {
 	for _, q := range t.Fails {
 		_, err := t.resolve(ctx, q.Request, resolve.Options{})
@@ -195,6 +201,8 @@ func (t *tester) checkFailing(ctx context.Context) {
 	}
 }
 
+// overLimit resolves each request with a limit that is one byte below its content. The resolver must refuse it as too large, and not
+// cut it off.
 func (t *tester) overLimit(ctx context.Context) {
 	for _, q := range t.Works {
 		res, err := t.resolve(ctx, q, resolve.Options{})
@@ -208,6 +216,7 @@ func (t *tester) overLimit(ctx context.Context) {
 	}
 }
 
+// checkConcurrent calls the resolver from 16 goroutines at once. Run tests with -race to find more than wrong results.
 func (t *tester) checkConcurrent(ctx context.Context) {
 	if len(t.Works) == 0 {
 		return
@@ -240,6 +249,7 @@ func (t *tester) checkConcurrent(ctx context.Context) {
 	t.problems = append(t.problems, slices.DeleteFunc(problems, func(p string) bool { return p == "" })...)
 }
 
+// checkCancellation calls the resolver with contexts that end, and demands that it returns soon, and leaves no goroutine behind.
 func (t *tester) checkCancellation(ctx context.Context) {
 	t.settleGoroutines(0)
 	before := runtime.NumGoroutine()
