@@ -223,11 +223,13 @@ func resolversPart(ctx context.Context, p *process.Process, o Options, own *proc
 	if o.Store != nil {
 		adapter.Store = o.Store
 	}
-	publishers, err := publishersOf(p, rs.Specs)
-	if err != nil {
-		return none, errors.Join(err, rs.Close())
-	}
-	for _, publisher := range publishers {
+	for _, spec := range rs.Specs {
+		schema, err := spec.Schema()
+		if err != nil {
+			return none, errors.Join(err, rs.Close())
+		}
+		// It tells those who make requests which parameters there are. Nothing waits for it.
+		publisher := &resolution.SchemaPublisher{Kube: p.Kube, Namespace: p.Namespace, Resolver: spec.Name, Schema: schema, Log: p.Log, Clock: p.Clock}
 		p.Go(func() { publisher.Run(ctx) })
 	}
 	var waits []<-chan struct{}
@@ -244,17 +246,4 @@ func resolversPart(ctx context.Context, p *process.Process, o Options, own *proc
 	return process.Part{Name: "resolvers", Run: func(ctx context.Context, ready func()) error {
 		return errors.Join(resolving(ctx, ready), rs.Close())
 	}}, nil
-}
-
-// publishersOf tell those who make requests which parameters there are. Nothing waits for them.
-func publishersOf(p *process.Process, specs []resolve.Spec) ([]*resolution.SchemaPublisher, error) {
-	var out []*resolution.SchemaPublisher
-	for _, spec := range specs {
-		schema, err := spec.Schema()
-		if err != nil {
-			return nil, err
-		}
-		out = append(out, &resolution.SchemaPublisher{Kube: p.Kube, Namespace: p.Namespace, Resolver: spec.Name, Schema: schema, Log: p.Log, Clock: p.Clock})
-	}
-	return out, nil
 }
