@@ -7,6 +7,7 @@ import (
 	"maps"
 	"slices"
 
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	utiljson "k8s.io/apimachinery/pkg/util/json"
 
 	"sluice.dev/api/resolution"
@@ -50,21 +51,12 @@ func ConvertObject(object map[string]any, toAPIVersion string) error {
 	if spec != nil {
 		object["spec"] = spec
 	}
-	if note == "" {
-		if delete(annotations, resolution.AnnotationV1beta1); len(annotations) == 0 {
-			delete(metadata, "annotations")
-		}
-		return nil
+	if delete(annotations, resolution.AnnotationV1beta1); len(annotations) == 0 {
+		delete(metadata, "annotations")
 	}
-	if metadata == nil {
-		metadata = map[string]any{}
-		object["metadata"] = metadata
+	if note != "" {
+		return unstructured.SetNestedField(object, note, "metadata", "annotations", resolution.AnnotationV1beta1)
 	}
-	if annotations == nil {
-		annotations = map[string]any{}
-		metadata["annotations"] = annotations
-	}
-	annotations[resolution.AnnotationV1beta1] = note
 	return nil
 }
 
@@ -155,16 +147,7 @@ func specUp(spec map[string]any, note string) (map[string]any, string, error) {
 		}
 		waiting[p.Name] = append(waiting[p.Name], map[string]any{"name": p.Name, "value": p.Value})
 	}
-	var list []any
-	for _, name := range rest.Order {
-		if len(waiting[name]) > 0 {
-			list = append(list, waiting[name][0])
-			waiting[name] = waiting[name][1:]
-		}
-	}
-	for _, name := range slices.Sorted(maps.Keys(waiting)) {
-		list = append(list, waiting[name]...)
-	}
+	list := inOrder(waiting, rest.Order)
 	delete(spec, "params")
 	if spec == nil && (len(list) > 0 || rest.URL != "") {
 		spec = map[string]any{}
@@ -176,6 +159,20 @@ func specUp(spec map[string]any, note string) (map[string]any, string, error) {
 		spec["url"] = rest.URL
 	}
 	return spec, "", nil
+}
+
+// inOrder lists the parameters in the order of the names, and then those that it does not name, in the order of their names.
+func inOrder(waiting map[string][]any, order []string) (list []any) {
+	for _, name := range order {
+		if len(waiting[name]) > 0 {
+			list = append(list, waiting[name][0])
+			waiting[name] = waiting[name][1:]
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(waiting)) {
+		list = append(list, waiting[name]...)
+	}
+	return list
 }
 
 // memberOf returns a member of an object, the zero value if it is missing or null.
