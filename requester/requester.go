@@ -202,6 +202,8 @@ func (r *Requester) findRequest(ctx context.Context, namespace, name string) (*v
 	return r.Client.ResolutionRequests(namespace).Get(ctx, name, metav1.GetOptions{})
 }
 
+// newRequest returns the object to create. A shared request has no controller: an object can have only one, and the garbage collector
+// deletes it with its last owner all the same.
 func (r *Requester) newRequest(owner Owner, name, resolver string, spec v1beta1.ResolutionRequestSpec) *v1beta1.ResolutionRequest {
 	ref := owner.Reference
 	ref.Controller, ref.BlockOwnerDeletion = nil, nil

@@ -79,6 +79,7 @@ func (p *parser) putValue(n *yaml.Node, name, text string, to *value) {
 	*to = value{text, p.positionOf(n)}
 }
 
+// kubeVersion reads a version of Kubernetes, which chooses the rules of the API server that hold.
 func (p *parser) kubeVersion(f field) {
 	text, ok := p.scalarText(f)
 	if !ok {
@@ -91,6 +92,7 @@ func (p *parser) kubeVersion(f field) {
 	p.setField(f, f.name, &p.config.kubeVersion)
 }
 
+// readLevels reads the severities of levels of harm.
 func (p *parser) readLevels(list field) {
 	var names []string
 	for _, l := range report.Levels() {

@@ -112,6 +112,8 @@ func (p *parser) readFile(name string, data []byte) {
 	}
 }
 
+// readDocument tells the kinds of files apart. One without apiVersion and kind is crdify's or Sluice's by its keys: so the suppression
+// that a report prints can be a file as it is.
 func (p *parser) readDocument(n *yaml.Node) {
 	fields, ok := p.fieldsOf(n, "a configuration")
 	if !ok {
@@ -277,6 +279,8 @@ func (p *parser) noteUndone(n *yaml.Node, why string) {
 	p.config.notDone = append(p.config.notDone, p.positionOf(n).Tell(why))
 }
 
+// preflightRules reads kapp's list of preflights, of which those named run. Each may have a configuration of its own; that of
+// CRDUpgradeSafety has all of Sluice's keys.
 func (p *parser) preflightRules(list field) {
 	items := p.itemsOf(list, "rules, each with a name")
 	p.config.hasRules = true

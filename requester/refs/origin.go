@@ -141,6 +141,9 @@ func (o Origin) Effective(f Found, remotes Remotes) (requester.Ref, bool) {
 	return ref, true
 }
 
+// pinGit gives a reference to the origin's own repository the origin's commit if it names no revision, and completes one that names no
+// repository by the place of the origin. A path that begins with ./ or ../ is then relative to the origin. It leaves other references
+// as they are.
 func (o Origin) pinGit(p params) params {
 	own := params(parametersOf(o.Ref))
 	commit := cmp.Or(o.Source.Digest["sha1"], o.Source.Digest["sha256"])
@@ -175,6 +178,8 @@ func (o Origin) pinGit(p params) params {
 	return p
 }
 
+// pinImage completes a reference without an image by the origin's, with the digest that was fetched. It leaves other references as
+// they are.
 func (o Origin) pinImage(p params) params {
 	own := params(parametersOf(o.Ref))
 	digest := o.Source.Digest["sha256"]

@@ -64,6 +64,7 @@ func Find(data []byte) ([]Found, error) {
 	return findRefs(docs)
 }
 
+// findRefs lists the references in all documents, in the order of the text.
 func findRefs(docs []*yaml.Node) ([]Found, error) {
 	w := walker{aliased: map[*yaml.Node]bool{}}
 	for i, doc := range docs {
@@ -82,6 +83,8 @@ type walker struct {
 	aliased map[*yaml.Node]bool
 }
 
+// walkNode visits a node and all below it. It does not look inside a reference: what stands there is for the resolver. Each anchor is
+// walked once, so that aliases of aliases cannot make the walk grow.
 func (w *walker) walkNode(n *yaml.Node, path []string, depth int) error {
 	if depth > maxDepth {
 		return fmt.Errorf("it is nested more than %d deep", maxDepth)
@@ -225,6 +228,7 @@ func (f fields) toRef() (requester.Ref, bool) {
 	return r, true
 }
 
+// paramValue reads the value of a parameter. A number or a boolean counts as the text that stands in the file.
 func paramValue(n yaml.Node) (v1beta1.ParamValue, bool) {
 	switch n.Kind {
 	case yaml.SequenceNode:
@@ -242,6 +246,7 @@ func paramValue(n yaml.Node) (v1beta1.ParamValue, bool) {
 	return v1beta1.StringValue(text), err == nil
 }
 
+// hasVariable reports whether a reference has a variable of Tekton, $(params.x), anywhere.
 func hasVariable(r requester.Ref) bool {
 	if strings.Contains(r.URL, "$(") {
 		return true

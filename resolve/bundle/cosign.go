@@ -207,10 +207,8 @@ func (s *signatures) readReferrers(ctx context.Context, digest v1.Hash) error {
 			break
 		}
 		data, err := s.fetchBundle(ctx, d)
-		var refused *resolve.Error
 		switch {
-		case errors.As(err, &refused) && !refused.Transient, isMissing(err):
-			// A listed signature that is missing, or differs from the list, must not hide others.
+		case isFlaw(err):
 			s.recordResult(nil, err)
 		case err != nil:
 			return err
@@ -222,6 +220,13 @@ func (s *signatures) readReferrers(ctx context.Context, digest v1.Hash) error {
 		}
 	}
 	return nil
+}
+
+// isFlaw reports whether an error is about one signature: one that is missing, or differs from the list, must not hide others. A failure
+// of the network is about all of them.
+func isFlaw(err error) bool {
+	refused, ok := errors.AsType[*resolve.Error](err)
+	return isMissing(err) || ok && !refused.Transient
 }
 
 // fetchBundle fetches the bundle of one signature.

@@ -30,6 +30,9 @@ import (
 	"sluice.dev/resolve/verify"
 )
 
+// A process is made in this order: clients, memory, metrics and tracing; then the resolvers; then the watches of their ConfigMaps. It
+// answers no request before each of these was read once, since a default may allow more than the operator's value.
+
 // Starter is a resolver that has to be started, in a cluster only. Start is called once, before the first request; ctx ends with the process.
 type Starter interface {
 	Start(ctx context.Context) error
@@ -103,6 +106,7 @@ func ownOf(resolvers []resolve.Resolver) *process.Own {
 	return own
 }
 
+// startAll starts the resolvers that want it, one after the other, and stops at the first error.
 func startAll(ctx context.Context, resolvers []resolve.Resolver) error {
 	for _, r := range resolvers {
 		if s, ok := r.(Starter); ok {

@@ -16,6 +16,9 @@ import (
 	"sluice.dev/resolve"
 )
 
+// Tekton's packages are not imported: they would bring its module and Knative. So resolvers are taken by the shape of their methods,
+// and values of Tekton's types go through JSON, which both sides agree on.
+
 // TektonResource has the methods of ResolvedResource of Tekton's framework (tektoncd/pipeline,
 // pkg/resolution/resolver/framework/interface.go). S is pipeline/v1.RefSource.
 type TektonResource[S any] interface {
@@ -103,6 +106,8 @@ type tekton struct {
 	failure error
 }
 
+// newTekton describes a resolver by what Tekton's interfaces say of it. Its name is the label that selects it. Nothing is declared,
+// because those interfaces have no list of parameters and keys.
 func newTekton(r TektonBase, add TektonContext, fetch func(context.Context, []byte) (*resolve.Resource, error)) *tekton {
 	if add == nil {
 		add = func(ctx context.Context, _ *resolve.Request) context.Context { return ctx }

@@ -15,6 +15,10 @@ import (
 	"sluice.dev/resolve"
 )
 
+// An HTTP client meets an address at four places: in the URL of the request, in each redirect, in what DNS returns, and behind a
+// proxy. The first two are checked here before anything is sent, the third by the dialer (netguard.go), and of the fourth what can be
+// known.
+
 // maxRedirects bounds the redirects that a client follows.
 const maxRedirects = 10
 
@@ -32,6 +36,8 @@ func (g *Guard) RoundTripper(plain bool) http.RoundTripper {
 	return &roundTripper{g: g, plain: plain}
 }
 
+// checkRedirect bounds redirects, and drops what was for the first server as soon as one leads elsewhere. Headers stay away even if a
+// later redirect leads back, since net/http copies them from the first request.
 func (g *Guard) checkRedirect(next *http.Request, via []*http.Request) error {
 	if len(via) > maxRedirects {
 		return resolve.Errorf(resolve.ReasonFailed, "%s redirects more than %d times", Redact(via[0].URL), maxRedirects)

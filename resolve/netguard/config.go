@@ -58,6 +58,7 @@ func checkCAs(v string) error {
 	return err
 }
 
+// checkProxy accepts the address of a proxy of a kind that net/http knows; empty stands for none.
 func checkProxy(v string) error {
 	if v == "" {
 		return nil

@@ -216,6 +216,7 @@ func (g *Guard) CheckURL(u *url.URL, plain bool) error {
 	return g.checkName(u.Hostname(), port)
 }
 
+// portOf returns the port of a URL, or that of its scheme.
 func portOf(u *url.URL) (uint16, error) {
 	switch p := u.Port(); {
 	case p != "":

@@ -39,6 +39,7 @@ func (k PublicKey) hasSigned(message, sig []byte) bool {
 
 const minRSABits = 2048
 
+// newPublicKey checks a key of a policy, so that a mistake shows when the policy is read and not when a signature is judged.
 func newPublicKey(k Key) (PublicKey, error) {
 	switch {
 	case k.PEM != "" && k.KMS != "":
@@ -89,6 +90,8 @@ type commitKeys struct {
 	keys     CommitKeys
 }
 
+// newCommitKeys reads the keys of one authority of a policy of [FormCommit]. They have one ID together, since a signature by any of
+// them is one by the authority.
 func newCommitKeys(k Key) (commitKeys, error) {
 	if k.KMS != "" || k.Hash != "" {
 		return commitKeys{}, errors.New("commits are signed by keys of SSH and OpenPGP, which have neither kms nor hashAlgorithm; use data or secretRef")
@@ -107,6 +110,7 @@ func keyID(der []byte) string {
 	return "sha256:" + hex.EncodeToString(h.Sum(nil))
 }
 
+// hashByName returns a hash by its name in policies, in any case; SHA-256 for none, as in Tekton.
 func hashByName(name string) (crypto.Hash, error) {
 	switch strings.ToLower(name) {
 	case "", "sha256":
@@ -119,6 +123,7 @@ func hashByName(name string) (crypto.Hash, error) {
 	return 0, fmt.Errorf("hash %q: use sha256, sha384 or sha512", name)
 }
 
+// checkKeyStrength refuses keys that are too weak to rely on, and keys of other types than ECDSA, RSA and Ed25519.
 func checkKeyStrength(pub any) error {
 	switch k := pub.(type) {
 	case *ecdsa.PublicKey:

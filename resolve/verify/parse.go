@@ -95,6 +95,8 @@ func Parse(ctx context.Context, stream []byte, secrets resolve.Secrets) ([]Polic
 	return out, nil
 }
 
+// parseDocument reads one policy. It writes the document as YAML again, since the strict reader of Kubernetes' types takes text; the
+// decoder of the stream has refused keys that occur twice.
 func parseDocument(ctx context.Context, raw any, secrets resolve.Secrets) (Policy, error) {
 	text, err := yamlv2.Marshal(raw)
 	if err != nil {
@@ -143,6 +145,7 @@ func parseDocument(ctx context.Context, raw any, secrets resolve.Secrets) (Polic
 	return p, nil
 }
 
+// secretKey returns the only entry of a Secret, whatever its name is: Tekton reads policies so (pkg/trustedresources/verifier).
 func secretKey(ctx context.Context, secrets resolve.Secrets, namespace, name string) (string, error) {
 	if secrets == nil {
 		return "", errors.New("secretRef cannot be read here; use data")
