@@ -187,6 +187,7 @@ var functions = template.FuncMap{
 	},
 }
 
+// valueOrDefault returns the default for what a template counts as false: zero, an empty text, list or map.
 func valueOrDefault(d, v any) any {
 	if yes, ok := template.IsTrue(v); ok && yes {
 		return v

@@ -195,6 +195,7 @@ func (r *Requester) requestName(owner Owner, resolver string, spec v1beta1.Resol
 // maxJoins bounds the attempts to join a shared request.
 const maxJoins = 10
 
+// findRequest reads a request from the cache, or from the API server if there is none.
 func (r *Requester) findRequest(ctx context.Context, namespace, name string) (*v1beta1.ResolutionRequest, error) {
 	if r.Lister != nil {
 		return r.Lister.ResolutionRequests(namespace).Get(name)

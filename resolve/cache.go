@@ -127,6 +127,7 @@ func (c *cache) setLimits(l CacheLimits) []string {
 	return c.evictExcess()
 }
 
+// evictExcess removes entries until the rest is within the limits, and returns their resolvers. The caller holds the lock.
 func (c *cache) evictExcess() (evicted []string) {
 	for c.used.Len() > max(c.limits.Entries, 0) || c.bytes > c.limits.Bytes {
 		evicted = append(evicted, c.removeEntry(c.used.Back()))

@@ -13,6 +13,10 @@ import (
 	"sluice.dev/internal/brief"
 )
 
+// A ConfigMap changes while the process runs, and its author may err. So each key is judged by itself: a wrong one keeps its last good
+// value, or takes its default, or, if it restricts what is allowed, stops the resolver. For example, with a wrong backoff-steps
+// requests go on as before; with a wrong allowed-kinds and no good one before, each request fails and says so.
+
 // Keys that every resolver's configuration has, with Tekton's defaults.
 const (
 	KeyFetchTimeout  = "fetch-timeout"

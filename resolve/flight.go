@@ -129,6 +129,7 @@ func (r *Runner) endedError(ctx context.Context, w *waiter, last *Error) error {
 	return &Error{Reason: ReasonCanceled, Msg: "the request was cancelled before the fetch" + w.fromHost() + " ended", Err: context.Cause(ctx)}
 }
 
+// timedOut is the error for a time-out. The last failure says more about the cause than the time does.
 func timedOut(text string, last *Error) *Error {
 	if last != nil {
 		text += "; the last try failed: " + last.Msg
@@ -314,6 +315,7 @@ func (r *Runner) enqueueAgain(f *flight) bool {
 	return entered
 }
 
+// fetchEnded is the error for a fetch whose context has ended, by the cause: its time was up, or nobody waits for it.
 func (r *Runner) fetchEnded(f *flight, cause error) error {
 	if !errors.Is(cause, errFetchTimeout) {
 		return &Error{Reason: ReasonCanceled, Msg: "the fetch" + f.fromHost() + " was cancelled", Err: cause}
@@ -373,6 +375,7 @@ func (r *Runner) callResolver(ctx context.Context, f *flight, t *ticket, release
 			waits = false
 		case <-ctx.Done():
 			return nil, context.Cause(ctx)
+		// Only a fetch that others wait behind loses its place: without them, a slow remote harms nobody.
 		case <-look:
 			if lag, bytes := p.remoteLag(); behind && lag >= f.common.slowAfter && r.queueOf(f).evictTicket(t) {
 				stop(errSlow)
@@ -423,6 +426,7 @@ func (r *Runner) slowAgain(f *flight, p *pace) (look <-chan time.Time, ever bool
 	return r.opts.Clock.After(max(f.common.slowAfter-lag, time.Second)), true
 }
 
+// queueOf returns the queue of a flight's resolver. Configure changes the limits of a queue and never replaces it.
 func (r *Runner) queueOf(f *flight) *queue {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -203,6 +203,7 @@ func typeOf(top *yaml.Node) (apiVersion, kind string, ok bool) {
 	for i := 0; i+1 < len(top.Content); i += 2 {
 		key, value := top.Content[i], top.Content[i+1]
 		name := strings.ToLower(key.Value)
+		// Such keys bring fields from elsewhere, which this function does not see.
 		if key.Kind == yaml.AliasNode || key.Tag == "!!merge" {
 			return "", "", false
 		}

@@ -151,6 +151,7 @@ func (s Spec) takeGiven(given []Given, declared []Param, p *problems) (out map[s
 	return out, warnings
 }
 
+// orKey completes the error for a missing parameter: the operator could have set a default.
 func orKey(d Param) string {
 	if d.DefaultKey == "" {
 		return ""

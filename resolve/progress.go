@@ -6,6 +6,9 @@ import (
 	"time"
 )
 
+// This file finds out which fetches hold a place although their remote sends next to nothing. A resolver's own work, such as
+// unpacking, must not count, so resolvers and package netguard say when they wait.
+
 // pace measures whether the remote of a fetch makes progress: the time for which the fetch waits for the remote, and the bytes that
 // arrive in that time. Time of the resolver's own work does not count. It is safe for concurrent use.
 type pace struct {

@@ -19,6 +19,9 @@ import (
 	"k8s.io/utils/ptr"
 )
 
+// A query passes these steps: its parameters are checked, the resolver names its scope and host, a result comes from the cache or a
+// flight (flight.go), and the content is judged. Only the step of the flight can take long, and only it is shared.
+
 // Query is a client's request to a [Runner], as it was written.
 type Query struct {
 	// Resolver is a name or an alias.

@@ -6,6 +6,9 @@ import (
 	"strings"
 )
 
+// The schema is for those who make requests: editors and other tools read it from a ConfigMap in the cluster. It says less than the
+// resolver checks, since OpenAPI cannot say what Check and Validate do.
+
 // property is an OpenAPI v3 schema of one parameter.
 type property struct {
 	Type        Type      `json:"type"`

@@ -11,6 +11,9 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 )
 
+// A specification is data that its author writes by hand, so that a mistake in it is told when the process starts and not at the first
+// request.
+
 // maxParamName bounds the names of parameters and keys.
 const maxParamName = 253
 

@@ -11,6 +11,9 @@ import (
 	"sluice.dev/internal/brief"
 )
 
+// Texts of errors reach users, conditions and logs, and parts of them come from requesters and servers. So each becomes one line of
+// bounded length, without the credentials that a URL may hold.
+
 // maxMessage bounds the text of an error in bytes; a condition's message has at most 32 KiB in Kubernetes.
 const maxMessage = 4096
 

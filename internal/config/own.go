@@ -12,6 +12,9 @@ import (
 	"sluice.dev/report"
 )
 
+// This file reads Sluice's own keys, which stand in a file of their own, below config of the rule CRDUpgradeSafety, or in a Delivery.
+// All errors are collected, each with the line and the nearest name: whoever corrects a file sees all of them at once.
+
 // What is allowed for the settings that have few values.
 var (
 	modes      = []string{ModeError, ModeWarn}

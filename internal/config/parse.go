@@ -85,6 +85,7 @@ func (p *parser) addNote(n *yaml.Node, format string, args ...any) {
 	p.notes = append(p.notes, p.positionOf(n).Tell(fmt.Sprintf(format, args...)))
 }
 
+// positionOf is where a node stands. Of a document that came with a source only the line of its beginning is known.
 func (p *parser) positionOf(n *yaml.Node) report.Position {
 	if p.line != 0 {
 		return report.Position{File: p.name, Line: p.line}

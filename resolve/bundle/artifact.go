@@ -19,6 +19,9 @@ import (
 	"sluice.dev/resolve"
 )
 
+// An artifact is an image whose layers hold many resources: a Tekton bundle as a whole, a tar of YAML files as flux push artifact
+// makes it, or a Helm chart, of which the CRDs are read. All of it becomes one stream of YAML documents.
+
 // ArtifactName is the name of the resolver that [NewArtifact] makes.
 const ArtifactName = "oci"
 

@@ -271,6 +271,7 @@ func (c *credentials) lackFor(target authn.Resource) string {
 // maxNamed bounds the registries and Secrets that a message names.
 const maxNamed = 5
 
+// isBetterThan prefers an entry without wildcards, and then the one with the longer path.
 func (e *entry) isBetterThan(than *entry) bool {
 	if wild, other := strings.Contains(e.host, "*"), strings.Contains(than.host, "*"); wild != other {
 		return other

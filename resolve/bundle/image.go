@@ -66,6 +66,7 @@ func (r *Resolver) openImage(ctx context.Context, ref name.Reference, creds *cre
 		return nil, err
 	}
 	im.top = digest
+	// The reference may name an index: the image is one of those that it lists.
 	if mediaType.IsIndex() {
 		child, err := chooseImage(raw)
 		if err != nil {
@@ -175,6 +176,7 @@ func chooseImage(raw []byte) (v1.Hash, error) {
 	return v1.Hash{}, failf("it is an index of %d images; a bundle is one image, or an index with one image or with one for linux/amd64", len(images))
 }
 
+// sha256Only refuses digests of other algorithms, which this package does not compute.
 func sha256Only(h v1.Hash) error {
 	if h.Algorithm != "sha256" || len(h.Hex) != sha256.Size*2 {
 		return failf("it has a digest of the algorithm %s; only sha256 is supported", cleanText(h.Algorithm))

@@ -171,6 +171,7 @@ func (c *kubeClient) CanGet(ctx context.Context, user string, gvr schema.GroupVe
 	if err := c.discovery.RESTClient().Get().AbsPath("/readyz").Do(ctx).Error(); errors.As(err, &status) && status.Status().Code >= http.StatusInternalServerError {
 		return false, err
 	}
+	// The first answer may be from before the server had read its roles.
 	return c.reviewAccess(ctx, user, gvr, namespace, name)
 }
 

@@ -111,6 +111,7 @@ func scopeOf(r *resolve.Request) string {
 	return s
 }
 
+// checksAccess reports whether the configuration demands that the requester may read the object.
 func checksAccess(c resolve.Config) bool {
 	// The configuration refuses a value that is no boolean. If one gets here, checking is the safe side.
 	v, err := strconv.ParseBool(strings.TrimSpace(c[KeyCheckAccess]))
@@ -258,6 +259,7 @@ func renderYAML(obj *unstructured.Unstructured, gvk schema.GroupVersionKind) ([]
 	return yaml.Marshal(out)
 }
 
+// describeObject names an object in errors, such as Task "build" in the namespace "ci".
 func describeObject(m *meta.RESTMapping, namespace, name string) string {
 	s := fmt.Sprintf("%s %q", m.GroupVersionKind.Kind, name)
 	if namespace != "" {

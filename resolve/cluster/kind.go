@@ -142,6 +142,7 @@ func checkKindName(kind string) error {
 	return nil
 }
 
+// checkKindParam accepts KIND and KIND.GROUP in any case. Whether there is such a kind, and whether it is allowed, is decided later.
 func checkKindParam(s string) error {
 	kind, group, given := strings.Cut(strings.ToLower(s), ".")
 	if given && len(validation.IsDNS1123Subdomain(group)) > 0 {

@@ -56,6 +56,7 @@ func (d *Resolver) Spec() resolve.Spec {
 // pathInRoot returns the path as it is below the root.
 func pathInRoot(p string) string { return path.Clean(strings.TrimLeft(p, "/")) }
 
+// checkPath refuses paths that leave the directory by their text. Symbolic links are for readBelow.
 func checkPath(v string) error {
 	if !fs.ValidPath(pathInRoot(v)) || pathInRoot(v) == "." {
 		return errors.New("it is no path of a file inside the directory")

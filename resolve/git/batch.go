@@ -8,6 +8,9 @@ import (
 	"sluice.dev/resolve"
 )
 
+// Requests for several files of one commit are common: a pipeline and its tasks. Each fetch costs the server a request, so that those
+// who come while one runs gather for the next.
+
 // batch is a set of objects for one fetch.
 type batch struct {
 	*shared

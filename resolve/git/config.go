@@ -14,6 +14,9 @@ import (
 	"sluice.dev/resolve/verify"
 )
 
+// The configuration has Tekton's form: plain keys, and named configurations whose keys have the prefix NAME. A request chooses one by
+// configKey, or the first that lists its host holds. What restricts access holds whatever a request chooses: see restrictions.
+
 // ConfigMapName is the name of the ConfigMap with the configuration, as in Tekton.
 const ConfigMapName = "git-resolver-config"
 
@@ -80,6 +83,7 @@ func withScheme(server string) string {
 	return server
 }
 
+// checkServerURL accepts the address of a server, with a path if the server is below one, and without a scheme.
 func checkServerURL(v string) error {
 	u, err := url.Parse(withScheme(v))
 	if err != nil || (u.Scheme != "https" && u.Scheme != "http") || u.Host == "" || u.User != nil || u.RawQuery != "" || u.Fragment != "" || hasControl(v) {
@@ -191,6 +195,7 @@ func hostIn(list string, names ...string) bool {
 	return err == nil && hosts.Has(names...)
 }
 
+// durationOf returns a duration of the configuration, which was checked before; otherwise is for a configuration without defaults.
 func (s settings) durationOf(key string, otherwise time.Duration) time.Duration {
 	if d, err := time.ParseDuration(s.Config[key]); err == nil && d >= 0 {
 		return d

@@ -9,6 +9,9 @@ import (
 	"sluice.dev/resolve"
 )
 
+// An error of the resolver is one of three: it is the request's, the server's, or this machine's. Users can mend the first, and not
+// the last; so errors of files and processes have a reason of their own, and are transient.
+
 // userErrorFor turns an error into one for the user.
 func (g *Resolver) userErrorFor(err error, repo repository) error {
 	where := repo.canonicalName()

@@ -142,6 +142,7 @@ func (m *mirror) fetchFiles(ctx context.Context, ids []string, limit int64) erro
 	}); err != nil && !notFound(err) {
 		return err
 	}
+	// The list does not say which pack has which object, so the packs are fetched in its order until nothing is missing.
 	for _, name := range packs {
 		m.mu.Lock()
 		known := m.packs[name]
@@ -218,6 +219,7 @@ func (m *mirror) fetchLoose(ctx context.Context, f filer, id string, limit int64
 	case err != nil:
 		return diskError(err)
 	}
+	// What a web server gives counts only if its hash is the ID that was asked for.
 	o, err := (&mirror{dir: staging}).openLoose(id)
 	if err != nil {
 		return errGarbage

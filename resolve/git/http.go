@@ -21,6 +21,7 @@ import (
 // This file speaks git's smart HTTP protocol (gitprotocol-http of git's documentation). It follows redirects for the first request of
 // a repository only, and remembers where they lead. A credential never leaves the host that it is for.
 
+// portOf returns the port of a URL, or that of its scheme.
 func portOf(u *url.URL) string {
 	if p := u.Port(); p != "" {
 		return p
@@ -51,6 +52,7 @@ func newHTTPRemote(client *http.Client, address *url.URL, authorization string, 
 
 func (h *httpRemote) close() {}
 
+// forgetRedirects implements [remote]. The credential may go to the first host again.
 func (h *httpRemote) forgetRedirects() {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -247,6 +249,7 @@ func (h *httpRemote) sendHTTP(req *http.Request, contentType string) (*http.Resp
 		if isHTML(resp) {
 			size = maxSignInPage
 		}
+		// Not a server of git. The beginning of the answer tells what it is.
 		head := make([]byte, size)
 		n, _ := io.ReadFull(resp.Body, head)
 		_ = resp.Body.Close()

@@ -105,6 +105,7 @@ func (m *mirror) sizeOnDisk() int64 {
 	return m.size
 }
 
+// addSize counts n more bytes on disk. The size is an estimate: it decides about eviction, and nothing else.
 func (m *mirror) addSize(n int64) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -295,6 +296,7 @@ func (m *mirror) askForRevision(ctx context.Context, revision string, at time.Ti
 	if checkRevision(t.symref) != nil {
 		t.symref = ""
 	}
+	// The names of the branch behind HEAD are names of this commit, too.
 	if ok && t.symref != "" {
 		more, err := m.session.askRefs(ctx, caps, slices.Concat(candidateRefs(t.symref), candidateRefs(shortName(t.symref))))
 		if err != nil {
@@ -306,6 +308,7 @@ func (m *mirror) askForRevision(ctx context.Context, revision string, at time.Ti
 		t.names = spellingsOf(t, found)
 	}
 	if !ok {
+		// Git takes four digits or more for the beginning of an ID.
 		if digits := strings.ToLower(revision); len(digits) >= 4 && len(digits) < 64 && isHex(digits) {
 			t, err := m.resolveShortID(ctx, caps, digits, packBytes)
 			return cachedRef{t, at}, err
@@ -483,6 +486,7 @@ func (m *mirror) fetchCommit(ctx context.Context, t target, again bool, packByte
 	}
 	w := want{objects: []string{t.object}, shallow: true}
 	way := m.currentWay(caps)
+	// Where trees come as a whole, the commits that are complete here save most of them.
 	if way > byObject && !again {
 		m.mu.Lock()
 		w.have = slices.Clone(m.complete)

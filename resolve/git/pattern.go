@@ -96,6 +96,7 @@ func eachField(n *yaml.Node, at string, known []string, read func(field, at stri
 	return nil
 }
 
+// prefixed is the place of a mistake in front of its message; empty for the policy itself.
 func prefixed(at string) string {
 	if at == "" {
 		return ""

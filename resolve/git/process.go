@@ -73,6 +73,7 @@ func gitCommand(ctx context.Context, binary, dir string, args ...string) *exec.C
 	for i, kv := range config {
 		cmd.Env = append(cmd.Env, fmt.Sprintf("GIT_CONFIG_KEY_%d=%s", i, kv[0]), fmt.Sprintf("GIT_CONFIG_VALUE_%d=%s", i, kv[1]))
 	}
+	// Git may start processes of its own, which end with it.
 	killGroup(cmd)
 	cmd.WaitDelay = 5 * time.Second
 	return cmd
@@ -325,6 +326,7 @@ func (c *catfiles) endIdle(dir string) {
 	}
 }
 
+// stopProcess ends a process and waits for its end, so that none is left behind.
 func (p *catfile) stopProcess() {
 	_ = p.stdin.Close()
 	_ = p.cmd.Cancel()

@@ -244,6 +244,7 @@ func listRefs(p *packets, ref string, visit func(name, object string)) error {
 	}
 }
 
+// noEOF makes the end of a stream an error where more has to come. io.EOF alone would count as a clean end.
 func noEOF(err error) error {
 	if errors.Is(err, io.EOF) {
 		return io.ErrUnexpectedEOF
@@ -330,6 +331,7 @@ func (s *session) eachRef(ctx context.Context, caps capabilities, prefixes []str
 	q.writeLine("agent=%s", agent)
 	q.writeLine("object-format=%s", caps.format)
 	q.writeDelim()
+	// peel gives the commit of an annotated tag in the same line, and symrefs the branch that HEAD names.
 	q.writeLine("peel")
 	q.writeLine("symrefs")
 	for _, n := range prefixes {
@@ -357,6 +359,7 @@ func (s *session) eachRef(ctx context.Context, caps capabilities, prefixes []str
 		if len(words) < 2 || (!isObjectID(words[0]) && words[0] != "unborn") {
 			return errGarbage
 		}
+		// HEAD of a repository without a commit.
 		if words[0] == "unborn" {
 			continue
 		}
@@ -394,6 +397,7 @@ func (s *session) fetchPackTo(ctx context.Context, caps capabilities, want want,
 		q.writeLine("agent=%s", agent)
 		q.writeLine("object-format=%s", caps.format)
 		q.writeDelim()
+		// Deltas that name their base by its place in the pack are shorter than those that name it by its ID.
 		q.writeLine("ofs-delta")
 		q.writeLine("no-progress")
 		if len(want.have) > 0 {

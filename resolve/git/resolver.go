@@ -367,6 +367,7 @@ func (g *Resolver) resolveByClone(ctx context.Context, r *resolve.Request) (*res
 			g.noteCacheUse(st, err)
 		}
 		if errors.Is(err, errDiskFull) && ctx.Err() == nil {
+			// Unused mirrors make room for this fetch. Once is enough: if that did not help, other files fill the disk.
 			if attempt == 0 && st != nil && st.makeRoom() {
 				continue
 			}

@@ -416,6 +416,7 @@ func (g *Resolver) connectAPI(ctx context.Context, r *resolve.Request, s setting
 	switch {
 	case r.Get("token") != "":
 		a.token, err = secretValue(ctx, r, r.Namespace, r.Get("token"), cmp.Or(r.Get("tokenKey"), "token"), hostOf(at.server))
+	// The operator's own Secret: the server that it goes to is the operator's as well.
 	case at.operators && s.Config[keyAPISecret] != "":
 		a.token, err = secretValue(ctx, r, cmp.Or(s.Config[keyAPISecretNS], "default"), s.Config[keyAPISecret], cmp.Or(s.Config[keyAPISecretKey], "token"), "")
 	case !at.operators && r.Get("serverURL") != "":

@@ -76,6 +76,7 @@ func (s *sshRemote) close() {
 	s.dropConnection()
 }
 
+// dropConnection closes the connection, if there is one. The caller holds the lock.
 func (s *sshRemote) dropConnection() {
 	if s.conn != nil {
 		_ = s.conn.Close()
@@ -131,6 +132,7 @@ func (s *sshRemote) acquireConnection(ctx context.Context, apart bool) (*sshConn
 	return s.useConnection(), nil
 }
 
+// useConnection counts one more user of the connection. The caller holds the lock.
 func (s *sshRemote) useConnection() *sshConn {
 	s.conn.users++
 	if s.conn.idle != nil {
@@ -348,6 +350,7 @@ func (s *sshRemote) openUpload(client *ssh.Client) (*sshUpload, error) {
 func (u *sshUpload) awaitFirstByte() (*upload, error) {
 	var first [1]byte
 	if _, err := io.ReadFull(u.Reader, first[:]); err != nil {
+		// Standard error is complete when the command has ended.
 		_ = u.session.Wait()
 		_ = u.Close()
 		if text := u.stderr.Bytes(); len(text) > 0 {
@@ -415,6 +418,7 @@ func parseKnownHosts(file []byte) (knownHosts, error) {
 	}
 }
 
+// knownHostName is the name of a host in known_hosts, which has the port only if it is not that of SSH (sshd(8)).
 func knownHostName(host, port string) string {
 	if port == "22" {
 		return host

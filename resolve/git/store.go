@@ -98,6 +98,7 @@ func openStore(root string, limit int64, files *catfiles, index *indexer) (s *st
 	}
 	s.setLimit(limit)
 	if s.salt, err = os.ReadFile(filepath.Join(root, saltFile)); err != nil || len(s.salt) != 32 { //nolint:gosec // a file in the store's folder
+		// The folder is new, or its salt is damaged.
 		s.salt = make([]byte, 32)
 		if _, err := rand.Read(s.salt); err != nil {
 			return nil, err
@@ -414,6 +415,7 @@ func (s *store) receivePack(ctx context.Context, m *mirror, thin bool, limit int
 	if err != nil {
 		return diskError(err)
 	}
+	// The number of objects stands at the end of the header (gitformat-pack).
 	if n < packHead || string(head[:4]) != "PACK" {
 		return errGarbage
 	}
@@ -421,6 +423,7 @@ func (s *store) receivePack(ctx context.Context, m *mirror, thin bool, limit int
 	if count == 0 {
 		return nil
 	}
+	// Most fetches bring a few objects. See unpackSmall for why they do not stay a pack.
 	if count <= 64 && size < largePlain {
 		if done, err := s.unpackSmall(ctx, m, f, size, count, filepath.Join(staging, "loose")); done || err != nil {
 			return err

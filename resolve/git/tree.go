@@ -194,6 +194,7 @@ func (w *walker) findPath(ctx context.Context, p string) (file, error) {
 		}
 		c := todo[0]
 		todo = todo[1:]
+		// The stack has the directories from the root to here, so that .. leads to the one above, also behind a link.
 		here := stack[len(stack)-1]
 		if c == "" || c == "." {
 			continue
@@ -230,6 +231,7 @@ func (w *walker) findPath(ctx context.Context, p string) (file, error) {
 			if strings.HasPrefix(to, "/") || to == "" || strings.ContainsRune(to, 0) {
 				return bad(resolve.ReasonForbidden, "goes through the symbolic link %q, which leaves the repository", at)
 			}
+			// The target is relative to the directory of the link, which is the end of the stack.
 			todo = append(strings.Split(to, "/"), todo...)
 		default:
 			stack = append(stack, file{e, at})
@@ -293,6 +295,7 @@ func (l *listing) String() string {
 	return fmt.Sprintf("%s has no %q but %s%s", dir, l.name, strings.Join(names, ", "), more)
 }
 
+// readLink returns the target of a symbolic link, which git stores as the content of a blob.
 func (w *walker) readLink(ctx context.Context, id string) (string, error) {
 	data, err := w.readBlob(ctx, id, maxLink)
 	if errors.Is(err, errTooMuch) {

@@ -14,6 +14,10 @@ import (
 	"sluice.dev/resolve/verify"
 )
 
+// Addresses come from requesters, so that everything which git or a shell could take for something else is refused: options, transport
+// helpers, local paths, passwords. What is left has one canonical name for all spellings, by which policies and mirrors know the
+// repository.
+
 // repository is the parsed address of a repository.
 type repository struct {
 	// raw is the address as the requester wrote it; for https without the name of a user.
@@ -167,6 +171,7 @@ func (r repository) names() []string {
 			}
 		}
 	}
+	// Patterns are in lower case, too: a policy holds for a name in any case, also at servers that tell the cases apart.
 	for i, name := range out {
 		out[i] = strings.ToLower(name)
 	}

@@ -96,6 +96,7 @@ func checkUser(v string) error {
 // digestSizes are the algorithms with their sizes in bytes.
 var digestSizes = map[string]int{"sha256": sha256.Size, "sha512": sha512.Size}
 
+// checkDigest accepts ALGORITHM:DIGITS of SHA-256 and SHA-512, the digits in any case.
 func checkDigest(v string) error {
 	alg, digits, _ := strings.Cut(v, ":")
 	raw, err := hex.DecodeString(digits)

@@ -136,6 +136,7 @@ func (h *Resolver) Spec() resolve.Spec {
 	}
 }
 
+// checkBase accepts http as well, because only the configuration says whether it is allowed.
 func checkBase(v string) error {
 	u, err := url.Parse(v)
 	if err != nil || u.Host == "" || u.User != nil || u.RawQuery != "" || u.Fragment != "" || u.Scheme != "https" && u.Scheme != "http" {

@@ -57,6 +57,7 @@ func (g *Guard) checkRedirect(next *http.Request, via []*http.Request) error {
 	return nil
 }
 
+// sameOrigin reports whether two URLs have the same scheme, host and port. A port that cannot be read is not the same as any.
 func sameOrigin(a, b *url.URL) bool {
 	pa, errA := portOf(a)
 	pb, errB := portOf(b)
@@ -118,6 +119,7 @@ func (t *roundTripper) checkURL(ctx context.Context, u *url.URL) (string, error)
 	if p == nil {
 		return "", nil
 	}
+	// CheckURL has judged an address. A name may stand for another one at the proxy than here, which nobody can know.
 	if _, err := netip.ParseAddr(u.Hostname()); err != nil {
 		port, err := portOf(u)
 		if err != nil {
@@ -145,6 +147,7 @@ func (g *Guard) lookupHost(ctx context.Context, host string) ([]netip.Addr, erro
 	return r.LookupNetIP(ctx, "ip", host)
 }
 
+// proxyOf chooses the proxy of a request for the transport; nil for none.
 func (g *Guard) proxyOf(req *http.Request) (*url.URL, error) {
 	if g.proxy == nil {
 		return nil, nil //nolint:nilnil // http.Transport.Proxy is specified so

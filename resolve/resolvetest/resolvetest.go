@@ -97,6 +97,7 @@ func (c *Case) patienceOrDefault() time.Duration {
 	return 10 * time.Second
 }
 
+// queryFor returns the query of a request. All have one name and UID: what a resolver does must not depend on them.
 func (q Request) queryFor(c *Case) *resolve.Query {
 	out := &resolve.Query{
 		Resolver: c.Resolver.Spec().Name, Namespace: q.Namespace, Name: "conformance", UID: "conformance",

@@ -166,6 +166,7 @@ type signedContent struct {
 	err                error
 }
 
+// readSigned reads the content once for all policies. Its error is the reason why no signature of it counts.
 func readSigned(data []byte) *signedContent {
 	payload, sig, err := Payload(data)
 	if err == nil && sig == nil {

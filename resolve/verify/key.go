@@ -21,6 +21,9 @@ import (
 	"github.com/sigstore/sigstore/pkg/signature"
 )
 
+// Keys come from policies in PEM. An ID is made from the key and not from its name, so that a key that stands in two policies under
+// two names is one signer.
+
 // PublicKey is a key of a policy.
 type PublicKey struct {
 	// Name is for messages: the name of the policy's key, or else its ID.
@@ -104,6 +107,7 @@ func newCommitKeys(k Key) (commitKeys, error) {
 	return commitKeys{name: cmp.Or(k.Name, id), id: "commit:" + id, keys: keys}, nil
 }
 
+// keyID identifies a key by its SHA-256.
 func keyID(der []byte) string {
 	h := crypto.SHA256.New()
 	h.Write(der)

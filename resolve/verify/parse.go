@@ -16,6 +16,9 @@ import (
 	"sluice.dev/resolve"
 )
 
+// Policies are read strictly: an unknown field, another kind or an empty stream is an error. A policy that was misread would let
+// unsigned content pass.
+
 // document is a VerificationPolicy of tekton.dev/v1alpha1 with two additions: our form, and keyless as in policy.sigstore.dev's
 // ClusterImagePolicy.
 type document struct {
