@@ -258,9 +258,9 @@ func (g *Resolver) throughAPI(ctx context.Context, r *resolve.Request) (*resolve
 	// The APIs know branches and tags by their short names.
 	revision, isTag := strings.CutPrefix(full, "refs/tags/")
 	revision = strings.TrimPrefix(revision, "refs/heads/")
-	path, err := cleanPath(r.Get("pathInRepo"))
-	if err != nil {
-		return nil, err
+	path := cleanPath(r.Get("pathInRepo"))
+	if path == "" {
+		return nil, resolve.Errorf(resolve.ReasonInvalid, "pathInRepo: %q names no file", r.Get("pathInRepo"))
 	}
 	a, err := g.connectAPI(ctx, r, s)
 	if err != nil {
@@ -352,27 +352,6 @@ func (a *api) askCommit(ctx context.Context, revision string, isTag bool) ([]byt
 		}
 	}
 	return body, err
-}
-
-// cleanPath removes . and .. from a path.
-func cleanPath(p string) (string, error) {
-	var out []string
-	for c := range strings.SplitSeq(p, "/") {
-		switch c {
-		case "", ".":
-		case "..":
-			if len(out) == 0 {
-				return "", resolve.Errorf(resolve.ReasonInvalid, "pathInRepo: %q leaves the repository", p)
-			}
-			out = out[:len(out)-1]
-		default:
-			out = append(out, c)
-		}
-	}
-	if len(out) == 0 {
-		return "", resolve.Errorf(resolve.ReasonInvalid, "pathInRepo: %q names no file", p)
-	}
-	return strings.Join(out, "/"), nil
 }
 
 // api is a server's API, with the token for it.

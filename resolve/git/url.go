@@ -135,10 +135,8 @@ func (r repository) checkParts() (repository, error) {
 	if strings.HasPrefix(r.path, "-") {
 		return repository{}, bad("has a path that begins with a dash")
 	}
-	for c := range strings.SplitSeq(trimmed, "/") {
-		if c == "." || c == ".." || c == "" {
-			return repository{}, bad("has empty, . or .. parts in its path")
-		}
+	if path.Clean("/"+trimmed) != "/"+trimmed {
+		return repository{}, bad("has empty, . or .. parts in its path")
 	}
 	return r, nil
 }
@@ -244,22 +242,14 @@ func checkPath(p string) error {
 		return fmt.Errorf("it has %d bytes; at most 4096 are allowed", len(p))
 	case hasControl(p):
 		return fmt.Errorf("%q has control characters", p)
-	}
-	depth := 0
-	for c := range strings.SplitSeq(p, "/") {
-		switch c {
-		case "", ".":
-		case "..":
-			depth--
-		default:
-			depth++
-		}
-		if depth < 0 {
-			return fmt.Errorf("%q leaves the repository", p)
-		}
+	case strings.HasPrefix(path.Clean(strings.TrimLeft(p, "/"))+"/", "../"):
+		return fmt.Errorf("%q leaves the repository", p)
 	}
 	return nil
 }
+
+// cleanPath returns a path that checkPath accepts without . and .. and the slash in front; empty for the root of the repository.
+func cleanPath(p string) string { return strings.TrimPrefix(path.Clean("/"+p), "/") }
 
 func isHex(s string) bool {
 	return s != "" && !strings.ContainsFunc(s, func(c rune) bool { return (c < '0' || c > '9') && (c < 'a' || c > 'f') })
