@@ -250,8 +250,8 @@ func (m *mirror) proveAccess(ctx context.Context, wanted terms) (time.Time, erro
 		}
 		if _, err := m.admitFlight.runShared(ctx, "", func(ctx context.Context) (struct{}, error) {
 			at := wanted.now()
-			if l, ok := m.remote.(lasting); ok {
-				l.recheckCredential()
+			if s, ok := m.remote.(*sshRemote); ok {
+				s.recheckCredential()
 			}
 			_, err := m.session.askCapabilities(ctx, nil)
 			if err == nil {
@@ -268,8 +268,8 @@ func (m *mirror) proveAccess(ctx context.Context, wanted terms) (time.Time, erro
 
 // letIn records that the server has answered a request that was sent at a time.
 func (m *mirror) letIn(at time.Time) {
-	if l, ok := m.remote.(lasting); ok {
-		if since := l.credentialCheckedAt(); since.Before(at) {
+	if s, ok := m.remote.(*sshRemote); ok {
+		if since := s.credentialCheckedAt(); since.Before(at) {
 			at = since
 		}
 	}

@@ -8,7 +8,6 @@ import (
 	"io"
 	"slices"
 	"strings"
-	"time"
 
 	"sluice.dev/internal/brief"
 	"sluice.dev/resolve"
@@ -27,14 +26,6 @@ type remote interface {
 	close()
 	// forgetRedirects goes back to the requested address, and drops what redirects have led to.
 	forgetRedirects()
-}
-
-// lasting is a remote that checks a credential once for many requests.
-type lasting interface {
-	// credentialCheckedAt is the time of the last check; zero if there was none.
-	credentialCheckedAt() time.Time
-	// recheckCredential makes the server check the credential again with the next request.
-	recheckCredential()
 }
 
 // upload is a git-upload-pack that runs on a server. Its first message is the capabilities.

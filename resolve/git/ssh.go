@@ -84,7 +84,7 @@ func (s *sshRemote) dropConnection() {
 	}
 }
 
-// credentialCheckedAt implements [lasting].
+// credentialCheckedAt is the time of the last login, which serves many requests; zero if there is none.
 func (s *sshRemote) credentialCheckedAt() time.Time {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -94,7 +94,7 @@ func (s *sshRemote) credentialCheckedAt() time.Time {
 	return s.conn.since
 }
 
-// recheckCredential implements [lasting]. A connection that is in use ends with its last user.
+// recheckCredential makes the server check the credential again with the next request. A connection that is in use ends with its last user.
 func (s *sshRemote) recheckCredential() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
