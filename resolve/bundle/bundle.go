@@ -318,19 +318,17 @@ func referenceWith(s string, plain map[string]bool) (name.Reference, error) {
 
 // plainRegistries returns the registries for which the configuration allows plain HTTP.
 func plainRegistries(req *resolve.Request) map[string]bool {
-	c := req.Config
-	list := resolve.SplitList(c[KeyPlain])
+	c, out := req.Config, map[string]bool{}
+	for _, h := range resolve.SplitList(c[KeyPlain]) {
+		out[strings.ToLower(h)] = true
+	}
 	if ref, err := parseReference(req.Get(ParamBundle)); err == nil {
 		host := strings.ToLower(ref.Context().RegistryStr())
 		hosts, err := resolve.ParseHosts(c[KeyPlain])
 		// The registry library knows which names are local. The guard of the network judges the addresses that they resolve to.
 		if err == nil && hosts.Has(host) || c[KeyPlainPrivate] == "true" && ref.Context().Scheme() == "http" {
-			list = append(list, host)
+			out[host] = true
 		}
-	}
-	out := map[string]bool{}
-	for _, h := range list {
-		out[strings.ToLower(h)] = true
 	}
 	return out
 }

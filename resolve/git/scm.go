@@ -357,8 +357,9 @@ func (a *api) askCommit(ctx context.Context, revision string, isTag bool) ([]byt
 // api is a server's API, with the token for it.
 type api struct {
 	provider provider
-	// server is the web address, base that of the API.
+	// server is the web address, base that of the API. operators: the server comes from the configuration.
 	server, base string
+	operators    bool
 	token        string
 	client       *http.Client
 	resolver     *Resolver
@@ -386,28 +387,28 @@ func (a *api) pathOf(template, revision, path string) string {
 // connectAPI finds the server and the token. The operator's token goes only to the operator's server, over the scheme that the operator
 // has set. A requester who chooses either must bring a token.
 func (g *Resolver) connectAPI(ctx context.Context, r *resolve.Request, s settings) (*api, error) {
-	at, err := serverFor(r, s)
+	a, err := serverFor(r, s)
 	if err != nil {
 		return nil, err
 	}
-	a := &api{provider: at.provider, resolver: g}
-	a.server, a.base = at.provider.serverAddresses(at.server)
+	a.resolver = g
+	_, a.base = a.provider.serverAddresses(a.server)
 	switch {
 	case r.Get("token") != "":
-		a.token, err = secretValue(ctx, r, r.Namespace, r.Get("token"), cmp.Or(r.Get("tokenKey"), "token"), hostOf(at.server))
+		a.token, err = secretValue(ctx, r, r.Namespace, r.Get("token"), cmp.Or(r.Get("tokenKey"), "token"), hostOf(a.server))
 	// The operator's own Secret: the server that it goes to is the operator's as well.
-	case at.operators && s.Config[keyAPISecret] != "":
+	case a.operators && s.Config[keyAPISecret] != "":
 		a.token, err = secretValue(ctx, r, cmp.Or(s.Config[keyAPISecretNS], "default"), s.Config[keyAPISecret], cmp.Or(s.Config[keyAPISecretKey], "token"), "")
-	case !at.operators && r.Get("serverURL") != "":
+	case !a.operators && r.Get("serverURL") != "":
 		err = resolve.Errorf(resolve.ReasonForbidden, "serverURL: a server of your own choice needs a token of your own; name its Secret in token")
 	}
 	if err != nil {
 		return nil, err
 	}
-	if a.token != "" && strings.HasPrefix(at.server, "http:") && s.Config[KeyPlain] != "true" {
+	if a.token != "" && strings.HasPrefix(a.server, "http:") && s.Config[KeyPlain] != "true" {
 		return nil, resolve.Errorf(resolve.ReasonForbidden, "serverURL: a token is not sent over http without TLS; use https")
 	}
-	guard, err := g.guardFor(s, !at.operators && at.server != at.provider.server)
+	guard, err := g.guardFor(s, !a.operators && a.server != a.provider.server)
 	if err != nil {
 		return nil, err
 	}
@@ -415,15 +416,8 @@ func (g *Resolver) connectAPI(ctx context.Context, r *resolve.Request, s setting
 	return a, nil
 }
 
-// apiServer is a provider's server. operators: it comes from the configuration.
-type apiServer struct {
-	provider  provider
-	server    string
-	operators bool
-}
-
-// serverFor finds the server of a request.
-func serverFor(r *resolve.Request, s settings) (*apiServer, error) {
+// serverFor finds the server of a request; connectAPI adds what it takes to ask it.
+func serverFor(r *resolve.Request, s settings) (*api, error) {
 	ownType := cmp.Or(s.Config[keySCMType], defaultProvider)
 	kind := cmp.Or(r.Get("scmType"), ownType)
 	p, ok := providers[kind]
@@ -445,7 +439,7 @@ func serverFor(r *resolve.Request, s settings) (*apiServer, error) {
 	if err := checkServerURL(server); err != nil {
 		return nil, invalidParam("serverURL", err)
 	}
-	return &apiServer{p, server, server == own && p.isSameAs(providers[ownType])}, nil
+	return &api{provider: p, server: server, operators: server == own && p.isSameAs(providers[ownType])}, nil
 }
 
 // isSameAs reports whether two types mean the same provider.

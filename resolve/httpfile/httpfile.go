@@ -4,8 +4,9 @@ package httpfile
 
 import (
 	"context"
-	"crypto/sha256"
-	"crypto/sha512"
+	"crypto"
+	_ "crypto/sha256" // crypto.Hash.New needs both linked in
+	_ "crypto/sha512"
 	"encoding/base64"
 	"encoding/hex"
 	"errors"
@@ -93,14 +94,14 @@ func checkUser(v string) error {
 	return nil
 }
 
-// digestSizes are the algorithms with their sizes in bytes.
-var digestSizes = map[string]int{"sha256": sha256.Size, "sha512": sha512.Size}
+// digests are the algorithms by their names.
+var digests = map[string]crypto.Hash{"sha256": crypto.SHA256, "sha512": crypto.SHA512}
 
 // checkDigest accepts ALGORITHM:DIGITS of SHA-256 and SHA-512, the digits in any case.
 func checkDigest(v string) error {
 	alg, digits, _ := strings.Cut(v, ":")
 	raw, err := hex.DecodeString(digits)
-	if size, ok := digestSizes[alg]; !ok || err != nil || len(raw) != size {
+	if hash, ok := digests[alg]; !ok || err != nil || len(raw) != hash.Size() {
 		return errors.New("it is neither sha256: with 64 hexadecimal digits nor sha512: with 128")
 	}
 	return nil
@@ -160,12 +161,9 @@ func verifyDigest(want string, data []byte) error {
 	if !ok {
 		return nil
 	}
-	got := resolve.SHA256(data)["sha256"]
-	if alg == "sha512" {
-		sum := sha512.Sum512(data)
-		got = hex.EncodeToString(sum[:])
-	}
-	if got != digits {
+	sum := digests[alg].New()
+	_, _ = sum.Write(data) // it never fails
+	if got := hex.EncodeToString(sum.Sum(nil)); got != digits {
 		return resolve.Errorf(resolve.ReasonVerification, "the content has the digest %s:%s, want %s", alg, got, want)
 	}
 	return nil
