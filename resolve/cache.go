@@ -135,6 +135,7 @@ func (c *cache) evictExcess() (evicted []string) {
 	return evicted
 }
 
+// removeEntry removes an entry and returns its resolver. The caller holds the lock.
 func (c *cache) removeEntry(e *list.Element) string {
 	entry := c.used.Remove(e).(*cached) //nolint:errcheck,forcetypeassert // the list has nothing else
 	delete(c.by, entry.key)

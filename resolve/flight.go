@@ -333,6 +333,7 @@ func (r *Runner) callResolver(ctx context.Context, f *flight, t *ticket, release
 		res *Resource
 		err error
 	}
+	// gone is closed when nobody takes the result any more, so that a resolver that returns late releases the memory itself.
 	ch, gone := make(chan result), make(chan struct{})
 	defer close(gone)
 	name := f.spec.Name

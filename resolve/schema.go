@@ -72,6 +72,7 @@ func (s Spec) Schema() ([]byte, error) {
 	return json.MarshalIndent(out, "", "  ")
 }
 
+// docWithDefault says where the default is, for readers who do not see the configuration.
 func (d Param) docWithDefault() string {
 	if d.DefaultKey == "" {
 		return d.Doc

@@ -119,6 +119,7 @@ func (c *kubeClient) findMapping(ctx context.Context, group, version, kind strin
 	return nil, &meta.NoKindMatchError{GroupKind: schema.GroupKind{Group: group, Kind: kind}, SearchedVersions: versions}
 }
 
+// mappingOf describes the resource of a kind, as discovery lists it.
 func mappingOf(gv schema.GroupVersion, res metav1.APIResource) *meta.RESTMapping {
 	m := &meta.RESTMapping{Resource: gv.WithResource(res.Name), GroupVersionKind: gv.WithKind(res.Kind), Scope: meta.RESTScopeRoot}
 	if res.Namespaced {

@@ -99,6 +99,7 @@ var filters = map[way]string{byRoot: "tree:1", byObject: filterTrees, byTrees: "
 // errNoFilter: the server refuses the filter of a fetch.
 var errNoFilter = errors.New("the server refuses the filter")
 
+// sizeOnDisk is the estimate of addSize.
 func (m *mirror) sizeOnDisk() int64 {
 	m.mu.Lock()
 	defer m.mu.Unlock()

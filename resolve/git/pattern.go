@@ -229,6 +229,7 @@ var partOfPort = regexp.MustCompile(`\A([^/@\[\]]*@)?([^/:@\[\]]+|\[[^/\[\]]*\])
 
 // matchesPort reports whether a pattern matches a port.
 func matchesPort(pattern string) bool {
+	// least is the smallest number that the pattern stands for: * for nothing and ? for 0, but no port begins with 0.
 	least := strings.ReplaceAll(pattern, "*", "")
 	if strings.HasPrefix(pattern, "*") && (least == "" || least[0] == '0') {
 		least = "1" + least
@@ -248,6 +249,7 @@ func repositoryPattern(pattern string) (string, error) {
 	if !schemed {
 		scheme, rest = "", p
 	}
+	// http*://HOST/PATH means several schemes. The scheme is no part of the name, so that it has only to match one.
 	if strings.Contains(scheme, "*") {
 		if !slices.ContainsFunc(slices.Collect(maps.Keys(defaultPorts)), func(s string) bool { return matchGlob(scheme, s) }) {
 			return "", errors.New("the scheme is none of https, http, ssh and git")
@@ -260,6 +262,7 @@ func repositoryPattern(pattern string) (string, error) {
 	if strings.HasSuffix(rest, "/") {
 		return "", errors.New("it ends with a slash; write /** after the name for everything below it")
 	}
+	// With ** in it, the host may end anywhere in the pattern, so that it cannot be read as an address.
 	if host, _, _ := strings.Cut(rest, "/"); strings.Contains(host, "**") && !strings.Contains(host, "@") {
 		return openPattern(rest)
 	}

@@ -166,6 +166,7 @@ func checkName(v string) error {
 	return nil
 }
 
+// checkOrg accepts groups in groups, as GitLab has them: a/b/c.
 func checkOrg(v string) error {
 	if !orgPattern.MatchString(v) || strings.Contains(v, "..") {
 		return fmt.Errorf("%q is no organization's name", v)

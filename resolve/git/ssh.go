@@ -372,6 +372,7 @@ type boundedBuffer struct {
 	left int
 }
 
+// Write takes all that is written, also what it does not keep: a command must not fail because it says too much.
 func (b *boundedBuffer) Write(p []byte) (int, error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()

@@ -488,6 +488,7 @@ func (w *walker) streamFiles(ctx context.Context, p string, files []file) ([]byt
 	return out.Bytes(), nil
 }
 
+// tooLarge names the limit if an error is about that; it returns other errors as they are.
 func (w *walker) tooLarge(p string, err error) error {
 	if !errors.Is(err, errTooMuch) {
 		return err

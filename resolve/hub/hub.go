@@ -87,6 +87,7 @@ var segment = regexp.MustCompile(`^[A-Za-z0-9_]([-A-Za-z0-9_.]*[A-Za-z0-9_])?$`)
 
 const maxSegment = 253
 
+// checkSegment accepts what is one part of a path whatever the hub makes of it: no dots that lead elsewhere, no slash, no escape.
 func checkSegment(v string) error {
 	if len(v) > maxSegment || !segment.MatchString(v) {
 		return errors.New("it may have letters, digits, hyphens, dots and underscores only, 253 at most, and neither begin nor end with one of the first two")

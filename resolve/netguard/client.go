@@ -177,6 +177,8 @@ type body struct {
 	place  string
 }
 
+// newBody wraps a body whose request ends with cancel. ctx is that of the request, so that its cause tells whether the time without
+// bytes was up.
 func newBody(ctx context.Context, rc io.ReadCloser, idle time.Duration, cancel context.CancelCauseFunc, place string) *body {
 	b := &body{ReadCloser: rc, ctx: ctx, idle: idle, cancel: cancel, place: place}
 	b.timer = time.AfterFunc(idle, func() { cancel(errIdle) })

@@ -121,6 +121,7 @@ func (p *Pool) Get(c resolve.Config, chosen bool) (*Guard, error) {
 	if chosen {
 		o.AllowPrivate = c[KeyChosen] == "true"
 	}
+	// A block of PEM begins on a line of its own.
 	o.CAs = slices.Concat(o.CAs, []byte("\n"), []byte(c[KeyCAs]))
 	if len(o.CAs) == 1 {
 		o.CAs = nil
