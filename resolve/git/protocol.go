@@ -167,15 +167,8 @@ func (s *session) askCapabilities(ctx context.Context, visit func(name, object s
 // readVersion2 reads the lines after that of the version.
 func (c *capabilities) readVersion2(p *packets) error {
 	c.version2, c.shallow, c.anyWant, c.sideBand, c.ofsDelta = true, false, true, true, true
-	for {
-		kind, l, err := p.nextLine()
-		if err != nil {
-			return noEOF(err)
-		}
-		if kind != packetData {
-			return nil
-		}
-		name, value, _ := strings.Cut(l, "=")
+	return p.eachLine(func(line string) error {
+		name, value, _ := strings.Cut(line, "=")
 		switch name {
 		case "fetch":
 			words := strings.Fields(value)
@@ -183,7 +176,8 @@ func (c *capabilities) readVersion2(p *packets) error {
 		case "object-format":
 			c.format = value
 		}
-	}
+		return nil
+	})
 }
 
 // readWords reads what version 0 says after the first ref.
@@ -209,9 +203,10 @@ func (c *capabilities) readWords(words string) {
 	}
 }
 
-// listRefs reads the refs that version 0 lists.
-func listRefs(p *packets, ref string, visit func(name, object string)) error {
-	for n := 0; ; n++ {
+// listRefs reads the refs that version 0 lists; first is the one in the line of the capabilities.
+func listRefs(p *packets, first string, visit func(name, object string)) error {
+	n := 0
+	read := func(ref string) error {
 		object, name, ok := strings.Cut(ref, " ")
 		if strings.HasPrefix(ref, "shallow ") {
 			name = ""
@@ -221,18 +216,15 @@ func listRefs(p *packets, ref string, visit func(name, object string)) error {
 		if visit != nil && name != "" && name != "capabilities^{}" {
 			visit(name, object)
 		}
-		if n > maxListedRefs {
+		if n++; n > maxListedRefs {
 			return errTooMuch
 		}
-		kind, next, err := p.nextLine()
-		if err != nil {
-			return noEOF(err)
-		}
-		if kind != packetData {
-			return nil
-		}
-		ref = next
+		return nil
 	}
+	if err := read(first); err != nil {
+		return err
+	}
+	return p.eachLine(read)
 }
 
 // noEOF makes the end of a stream an error where more has to come. io.EOF alone would count as a clean end.
@@ -334,25 +326,17 @@ func (s *session) eachRef(ctx context.Context, caps capabilities, prefixes []str
 		return err
 	}
 	defer func() { _ = stream.Close() }()
-	p := newPackets(stream, maxAdvertisement)
-	for n := 0; ; n++ {
-		kind, l, err := p.nextLine()
-		if err != nil {
-			return noEOF(err)
-		}
-		if kind != packetData {
-			return nil
-		}
-		if n > maxListedRefs {
+	n := 0
+	return newPackets(stream, maxAdvertisement).eachLine(func(line string) error {
+		if n++; n > maxListedRefs {
 			return errTooMuch
 		}
-		words := strings.Split(l, " ")
-		if len(words) < 2 || (!isObjectID(words[0]) && words[0] != "unborn") {
+		words := strings.Split(line, " ")
+		switch {
+		case len(words) < 2 || !isObjectID(words[0]) && words[0] != "unborn":
 			return errGarbage
-		}
-		// HEAD of a repository without a commit.
-		if words[0] == "unborn" {
-			continue
+		case words[0] == "unborn":
+			return nil // HEAD of a repository without a commit
 		}
 		t := target{ref: words[1], object: words[0], commit: words[0]}
 		for _, attribute := range words[2:] {
@@ -364,7 +348,8 @@ func (s *session) eachRef(ctx context.Context, caps capabilities, prefixes []str
 			}
 		}
 		visit(t)
-	}
+		return nil
+	})
 }
 
 // want describes one fetch.
