@@ -304,7 +304,7 @@ type cloning struct {
 	key     []string
 	connect func() (remote, error)
 	wanted  terms
-	// policies judge about, which has the repository first, and then what the server says.
+	// policies judge the fetch. about is what is known of it: the repository first, then what the server says.
 	policies       policies
 	about          fetched
 	revision, path string
