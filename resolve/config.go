@@ -127,8 +127,8 @@ func intIn(least, most int64) func(string) error {
 	}
 }
 
-// Keys lists the keys of the resolver's ConfigMap: its own first, then the common keys that it does not declare itself. Default and Check
-// are complete.
+// Keys lists the keys of the resolver's ConfigMap: its own first, then the common keys that it does not declare itself. Default and
+// Check are complete.
 func (s Spec) Keys() []Key {
 	out := slices.Clone(s.Config)
 	for _, k := range CommonKeys() {

@@ -44,10 +44,10 @@ const (
 // chartCRDs are the files that Helm installs as they are: those of the chart, and of the charts in it.
 var chartCRDs = regexp.MustCompile(`^/[^/]+/(charts/[^/]+/)*crds/`)
 
-// NewArtifact returns a resolver of whole OCI artifacts: the resources of a Tekton bundle, or the YAML and JSON files of an image whose
-// layers are tars, as Flux and others push them. The data is a stream of YAML documents: layers in the order of the manifest, files in
-// the order of their paths. It is for a command line, where the user has chosen the artifact: its bounds are wider than a request can
-// hold. Requests use the parameter [ParamAll] of [New]'s resolver.
+// NewArtifact returns a resolver of whole OCI artifacts: the resources of a Tekton bundle, or the YAML and JSON files of an image
+// whose layers are tars, as Flux and others push them. The data is a stream of YAML documents: layers in the order of the manifest,
+// files in the order of their paths. It is for a command line, where the user has chosen the artifact: its bounds are wider than a
+// request can hold. Requests use the parameter [ParamAll] of [New]'s resolver.
 func NewArtifact(o Options) *Resolver {
 	r := New(o)
 	r.artifact = true

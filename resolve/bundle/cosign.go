@@ -222,8 +222,8 @@ func (s *signatures) readReferrers(ctx context.Context, digest v1.Hash) error {
 	return nil
 }
 
-// isFlaw reports whether an error is about one signature: one that is missing, or differs from the list, must not hide others. A failure
-// of the network is about all of them.
+// isFlaw reports whether an error is about one signature: one that is missing, or differs from the list, must not hide others. A
+// failure of the network is about all of them.
 func isFlaw(err error) bool {
 	refused, ok := errors.AsType[*resolve.Error](err)
 	return isMissing(err) || ok && !refused.Transient

@@ -71,8 +71,8 @@ func (m *mirror) mayHavePacks() bool {
 	return err != nil || len(names) > 0
 }
 
-// withObject calls fn with an object of that kind, any kind if want is empty, and of at most limit bytes. It checks kind and size before
-// it reads the content; fn must read all of it. A larger object is a *[sizeError].
+// withObject calls fn with an object of that kind, any kind if want is empty, and of at most limit bytes. It checks kind and size
+// before it reads the content; fn must read all of it. A larger object is a *[sizeError].
 func (m *mirror) withObject(ctx context.Context, id, want string, limit int64, fn func(kind string, size int64, body io.Reader) error) error {
 	o, err := m.openLoose(id)
 	switch {

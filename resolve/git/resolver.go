@@ -343,7 +343,8 @@ func (g *Resolver) resolveByClone(ctx context.Context, r *resolve.Request) (*res
 	c := &cloning{
 		Resolver: g, settings: s, policies: policies, about: about,
 		revision: commitName(cmp.Or(r.Get("revision"), s.Config[keyDefaultRevision], "main")), path: r.Get("pathInRepo"), below: r.Get("recursive") == "true",
-		// The rules for addresses are part of the key: a request whose rules refuse an address must not get a result that other rules allowed.
+		// The rules for addresses are part of the key: a request whose rules refuse an address must not get a result that other rules
+		// allowed.
 		key: slices.Concat(cred.identityParts(), []string{repo.scheme, repo.user, repo.canonicalName(), repo.path}, netguard.Identity(s.Config, false)),
 		connect: func() (remote, error) {
 			r, err := g.connectTo(s, repo, cred)

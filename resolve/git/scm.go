@@ -367,8 +367,8 @@ type api struct {
 	org, repo, name string
 }
 
-// pathOf fills in a template of the provider. In a path, {NAME} keeps the slashes of a value, and {NAME%} escapes them too. In the query
-// after it, {NAME} is escaped as values there are. The path of the root folder has no slash at its end.
+// pathOf fills in a template of the provider. In a path, {NAME} keeps the slashes of a value, and {NAME%} escapes them too. In the
+// query after it, {NAME} is escaped as values there are. The path of the root folder has no slash at its end.
 func (a *api) pathOf(template, revision, path string) string {
 	var inPath, inQuery []string
 	for name, value := range map[string]string{"org": a.org, "repo": a.repo, "revision": revision, "path": path} {

@@ -94,7 +94,8 @@ func (s *sshRemote) credentialCheckedAt() time.Time {
 	return s.conn.since
 }
 
-// recheckCredential makes the server check the credential again with the next request. A connection that is in use ends with its last user.
+// recheckCredential makes the server check the credential again with the next request. A connection that is in use ends with its last
+// user.
 func (s *sshRemote) recheckCredential() {
 	s.mu.Lock()
 	defer s.mu.Unlock()

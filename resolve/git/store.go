@@ -527,7 +527,8 @@ func (s *store) adoptLoose(m *mirror, from string) error {
 	return m.adoptFiles(found, func(file string) string { return filepath.Base(filepath.Dir(file)) })
 }
 
-// adoptFiles moves files, in their order, into folders of the mirror's objects. A file that is there already stays: its name says what it has.
+// adoptFiles moves files, in their order, into folders of the mirror's objects. A file that is there already stays: its name says what
+// it has.
 func (m *mirror) adoptFiles(files []string, folder func(file string) string) error {
 	var size int64
 	for _, file := range files {
