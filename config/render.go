@@ -156,7 +156,7 @@ var functions = template.FuncMap{
 	"get":        func(m map[string]any, k string) any { return m[k] },
 	"has":        func(v any, list []any) bool { return slices.Contains(list, v) },
 	"hasPrefix":  func(prefix, s string) bool { return strings.HasPrefix(s, prefix) },
-	"int":        func(v any) (int, error) { return numberOf(v) },
+	"int":        func(v float64) int { return int(v) }, // all numbers of YAML are float64
 	"join":       func(sep string, list []any) string { return strings.Join(textsOf(list), sep) },
 	"keys":       func(m map[string]any) []any { return anysOf(slices.Collect(maps.Keys(m))) },
 	"last":       func(list []any) any { return list[len(list)-1] },
@@ -187,6 +187,7 @@ var functions = template.FuncMap{
 	},
 }
 
+// valueOrDefault returns the default for what a template counts as false: zero, an empty text, list or map.
 func valueOrDefault(d, v any) any {
 	if yes, ok := template.IsTrue(v); ok && yes {
 		return v
@@ -194,29 +195,13 @@ func valueOrDefault(d, v any) any {
 	return d
 }
 
-func dictOf(pairs ...any) (map[string]any, error) {
+// dictOf returns a map of keys and values in turn.
+func dictOf(pairs ...any) map[string]any {
 	out := map[string]any{}
-	for i := 0; i+1 < len(pairs); i += 2 {
-		k, ok := pairs[i].(string)
-		if !ok {
-			return nil, fmt.Errorf("%v is no key", pairs[i])
-		}
-		out[k] = pairs[i+1]
+	for pair := range slices.Chunk(pairs, 2) {
+		out[fmt.Sprint(pair[0])] = pair[1]
 	}
-	return out, nil
-}
-
-func numberOf(v any) (int, error) {
-	switch n := v.(type) {
-	case int:
-		return n, nil
-	case float64:
-		return int(n), nil
-	case int64:
-		return int(n), nil
-	default:
-		return 0, fmt.Errorf("%v is no number", v)
-	}
+	return out
 }
 
 func textsOf(list []any) []string {

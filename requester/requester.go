@@ -195,6 +195,7 @@ func (r *Requester) requestName(owner Owner, resolver string, spec v1beta1.Resol
 // maxJoins bounds the attempts to join a shared request.
 const maxJoins = 10
 
+// findRequest reads a request from the cache, or from the API server if there is none.
 func (r *Requester) findRequest(ctx context.Context, namespace, name string) (*v1beta1.ResolutionRequest, error) {
 	if r.Lister != nil {
 		return r.Lister.ResolutionRequests(namespace).Get(name)
@@ -202,6 +203,8 @@ func (r *Requester) findRequest(ctx context.Context, namespace, name string) (*v
 	return r.Client.ResolutionRequests(namespace).Get(ctx, name, metav1.GetOptions{})
 }
 
+// newRequest returns the object to create. A shared request has no controller: an object can have only one, and the garbage collector
+// deletes it with its last owner all the same.
 func (r *Requester) newRequest(owner Owner, name, resolver string, spec v1beta1.ResolutionRequestSpec) *v1beta1.ResolutionRequest {
 	ref := owner.Reference
 	ref.Controller, ref.BlockOwnerDeletion = nil, nil

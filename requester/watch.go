@@ -49,6 +49,7 @@ func Handler(owner schema.GroupKind, enqueue func(types.NamespacedName)) cache.R
 	}
 }
 
+// newOwner reports whether an update has added an owner, which happens to shared requests.
 func newOwner(before, after any) bool {
 	a, okA := before.(metav1.Object)
 	b, okB := after.(metav1.Object)

@@ -8,6 +8,10 @@ import (
 	"time"
 )
 
+// The cache is one for all resolvers of a process. An entry can be used again only under the same key, which covers the epoch of the
+// policies, the scope of the request, the generation of the configuration and the parameters ([keyOf]). So nothing is ever removed
+// because of a change: entries under old keys are not asked for, and fall out in time.
+
 // CacheLimits bound a cache.
 type CacheLimits struct {
 	// Entries bounds the number of resources, Bytes their content, annotations and sources. With 0 the cache holds nothing.
@@ -90,6 +94,7 @@ func (c *cache) cachedResource(key string, mutable bool) (*Resource, *secretRead
 		c.removeEntry(e)
 		return nil, nil
 	}
+	// The entry stays: another request may accept it.
 	if !mutable && !entry.resource.Immutable {
 		return nil, nil
 	}
@@ -122,6 +127,7 @@ func (c *cache) setLimits(l CacheLimits) []string {
 	return c.evictExcess()
 }
 
+// evictExcess removes entries until the rest is within the limits, and returns their resolvers. The caller holds the lock.
 func (c *cache) evictExcess() (evicted []string) {
 	for c.used.Len() > max(c.limits.Entries, 0) || c.bytes > c.limits.Bytes {
 		evicted = append(evicted, c.removeEntry(c.used.Back()))
@@ -129,6 +135,7 @@ func (c *cache) evictExcess() (evicted []string) {
 	return evicted
 }
 
+// removeEntry removes an entry and returns its resolver. The caller holds the lock.
 func (c *cache) removeEntry(e *list.Element) string {
 	entry := c.used.Remove(e).(*cached) //nolint:errcheck,forcetypeassert // the list has nothing else
 	delete(c.by, entry.key)
@@ -147,6 +154,8 @@ func sizeOf(key string, r *Resource) int64 {
 	return int64(n)
 }
 
+// withCacheAnnotations returns a copy of an entry's resource that says that it went through the cache, and by which operation: store
+// or retrieve. The names are Tekton's, so that its users find them where they look.
 func withCacheAnnotations(e *cached, operation string) *Resource {
 	r := e.resource.clone()
 	if r.Annotations == nil {

@@ -13,6 +13,10 @@ import (
 	"sluice.dev/internal/brief"
 )
 
+// A ConfigMap changes while the process runs, and its author may err. So each key is judged by itself: a wrong one keeps its last good
+// value, or takes its default, or, if it restricts what is allowed, stops the resolver. For example, with a wrong backoff-steps
+// requests go on as before; with a wrong allowed-kinds and no good one before, each request fails and says so.
+
 // Keys that every resolver's configuration has, with Tekton's defaults.
 const (
 	KeyFetchTimeout  = "fetch-timeout"
@@ -101,6 +105,7 @@ func OneOf(values ...string) func(string) error {
 	}
 }
 
+// floatIn accepts numbers from least to most, both included. NaN is none of them.
 func floatIn(least, most float64) func(string) error {
 	return func(v string) error {
 		f, err := strconv.ParseFloat(v, 64)
@@ -111,6 +116,7 @@ func floatIn(least, most float64) func(string) error {
 	}
 }
 
+// intIn accepts whole numbers in decimal digits from least to most, both included.
 func intIn(least, most int64) func(string) error {
 	return func(v string) error {
 		n, err := strconv.ParseInt(v, 10, 64)
@@ -121,8 +127,9 @@ func intIn(least, most int64) func(string) error {
 	}
 }
 
-// allKeys returns the declared keys: the resolver's own, and the common keys that it does not declare itself.
-func (s Spec) allKeys() []Key {
+// Keys lists the keys of the resolver's ConfigMap: its own first, then the common keys that it does not declare itself. Default and
+// Check are complete.
+func (s Spec) Keys() []Key {
 	out := slices.Clone(s.Config)
 	for _, k := range CommonKeys() {
 		i := slices.IndexFunc(out, func(own Key) bool { return own.Name == k.Name })
@@ -144,9 +151,6 @@ func (s Spec) allKeys() []Key {
 	return out
 }
 
-// Keys lists the keys of the resolver's ConfigMap: its own first, then the common ones. Default and Check are complete.
-func (s Spec) Keys() []Key { return s.allKeys() }
-
 // Reading is the result of reading the data of a ConfigMap.
 type Reading struct {
 	// Config is complete. For a key without a good value in the data it has the last good value, or the default.
@@ -167,7 +171,7 @@ func (r Reading) Err() error { return r.wrong.asError() }
 // decides. Unknown keys have no effect, unless they look like a key that closes, or [Spec] allows them. Keys of named configurations keep their prefix. An
 // empty value counts as not set; in a named configuration it replaces the plain one, unless the key closes.
 func (s Spec) ReadConfig(data, before map[string]string) Reading {
-	return s.readKeys(s.allKeys(), data, before)
+	return s.readKeys(s.Keys(), data, before)
 }
 
 // readKeys is ReadConfig with other keys.
@@ -191,6 +195,7 @@ func (s Spec) readKeys(keys []Key, data, before map[string]string) Reading {
 		}
 		k, ok := by[key]
 		if !ok {
+			// A misspelt restriction must not count as none.
 			if meant := by[brief.Nearest(key, names)]; meant.Wrong == Closes {
 				if _, twice := data[prefix+meant.Name]; !twice {
 					out.replaceWrong(meant, prefix+meant.Name, before, "unknown key %s (did you mean %q?)", quoteShort(name), prefix+meant.Name)
@@ -261,6 +266,8 @@ type backoff struct {
 	steps          int
 }
 
+// readCommon reads the settings of the runner. Each value was checked by [CommonKeys] or is a default, so that an error cannot occur;
+// a zero would stand for it.
 func readCommon(c Config) common {
 	d := func(key string) time.Duration { v, _ := time.ParseDuration(c[key]); return v }
 	f := func(key string) float64 { v, _ := strconv.ParseFloat(c[key], 64); return v }

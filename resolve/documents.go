@@ -5,6 +5,9 @@ import (
 	"unicode/utf8"
 )
 
+// Some readers of YAML take the first document of a stream and others all of them. Whoever signs or reviews content must not see
+// another resource than the one that is applied, so resolvers for one resource refuse several.
+
 const (
 	byteOrderMark = "\uFEFF"
 	// lineBreaks are those of YAML 1.1. Later versions dropped three of them, so a parser may recognise any of them.

@@ -58,6 +58,12 @@ func (e *Error) Error() string { return e.Msg }
 // Unwrap returns the cause.
 func (e *Error) Unwrap() error { return e.Err }
 
+// Because records the cause, and returns the error.
+func (e *Error) Because(err error) *Error {
+	e.Err = err
+	return e
+}
+
 // Errorf makes a permanent error. A cause is kept if the format has a %w.
 func Errorf(reason Reason, format string, args ...any) *Error {
 	err := fmt.Errorf(format, args...)

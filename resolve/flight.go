@@ -11,6 +11,14 @@ import (
 	"sluice.dev/internal/brief"
 )
 
+// This file shares fetches. Requests with equal keys ([keyOf]) are waiters of one flight. A flight waits for its place in the queue of
+// its resolver, reserves memory, calls the resolver, and tries again after transient errors. It belongs to all its waiters: it uses
+// the context of none of them, and ends when the last one leaves.
+//
+// Two things keep a waiter from a flight that others have begun. A waiter that wants an answer from now on does not join a flight that
+// has asked the remote already. And a flight that has read a Secret gives its result only to waiters who can read the same one
+// ([secretReads]).
+
 // waiter is a call that wants a resource.
 type waiter struct {
 	*configured
@@ -103,6 +111,7 @@ func (r *Runner) obtainResource(ctx context.Context, w *waiter) (*Resource, *Res
 			held.Release()
 		}
 		switch {
+		// Only a waiter that joined starts again: one that began the flight has had all the time and its own Secrets.
 		case joined && rejoins < maxRejoins && (other || errors.Is(f.err, errFetchTimeout)):
 			continue // the fetch began before this waiter, which has time left, or it read other Secrets
 		case other:
@@ -120,6 +129,7 @@ func (r *Runner) endedError(ctx context.Context, w *waiter, last *Error) error {
 	return &Error{Reason: ReasonCanceled, Msg: "the request was cancelled before the fetch" + w.fromHost() + " ended", Err: context.Cause(ctx)}
 }
 
+// timedOut is the error for a time-out. The last failure says more about the cause than the time does.
 func timedOut(text string, last *Error) *Error {
 	if last != nil {
 		text += "; the last try failed: " + last.Msg
@@ -258,6 +268,8 @@ func (r *Runner) fetchWithRetries(f *flight) (*Resource, *Reservation, error) {
 			return nil, nil, r.fetchEnded(f, context.Cause(ctx))
 		}
 		failure := cleanError(err)
+		// A remote that asks for a longer pause gets it. If the pause takes the rest of the time, the error of the remote says more
+		// than a time-out.
 		pause := max(f.common.backoff.delayAfter(try, r.opts.Random()), failure.RetryAfter)
 		if !failure.Transient || try >= f.common.backoff.steps || pause >= f.common.timeout-clock.Now().Sub(began) {
 			return nil, nil, failure
@@ -303,6 +315,7 @@ func (r *Runner) enqueueAgain(f *flight) bool {
 	return entered
 }
 
+// fetchEnded is the error for a fetch whose context has ended, by the cause: its time was up, or nobody waits for it.
 func (r *Runner) fetchEnded(f *flight, cause error) error {
 	if !errors.Is(cause, errFetchTimeout) {
 		return &Error{Reason: ReasonCanceled, Msg: "the fetch" + f.fromHost() + " was cancelled", Err: cause}
@@ -320,6 +333,7 @@ func (r *Runner) callResolver(ctx context.Context, f *flight, t *ticket, release
 		res *Resource
 		err error
 	}
+	// gone is closed when nobody takes the result any more, so that a resolver that returns late releases the memory itself.
 	ch, gone := make(chan result), make(chan struct{})
 	defer close(gone)
 	name := f.spec.Name
@@ -362,13 +376,12 @@ func (r *Runner) callResolver(ctx context.Context, f *flight, t *ticket, release
 			waits = false
 		case <-ctx.Done():
 			return nil, context.Cause(ctx)
+		// Only a fetch that others wait behind loses its place: without them, a slow remote harms nobody.
 		case <-look:
 			if lag, bytes := p.remoteLag(); behind && lag >= f.common.slowAfter && r.queueOf(f).evictTicket(t) {
 				stop(errSlow)
-				e := Transientf("%s sends too little and others wait for the place: %d bytes came in %s (%s)", cmp.Or(f.host, "the remote"),
-					bytes, r.opts.Clock.Now().Sub(began).Round(time.Second), KeySlowAfter)
-				e.Err = errSlow
-				return nil, e
+				return nil, Transientf("%s sends too little and others wait for the place: %d bytes came in %s (%s)", cmp.Or(f.host, "the remote"),
+					bytes, r.opts.Clock.Now().Sub(began).Round(time.Second), KeySlowAfter).Because(errSlow)
 			}
 		}
 	}
@@ -414,6 +427,7 @@ func (r *Runner) slowAgain(f *flight, p *pace) (look <-chan time.Time, ever bool
 	return r.opts.Clock.After(max(f.common.slowAfter-lag, time.Second)), true
 }
 
+// queueOf returns the queue of a flight's resolver. Configure changes the limits of a queue and never replaces it.
 func (r *Runner) queueOf(f *flight) *queue {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -11,6 +11,9 @@ import (
 	"strings"
 )
 
+// Hosts are compared as texts, so each has one spelling: names in lower case, addresses without brackets, IPv4 in IPv6 form as IPv4. A
+// list with an entry that no host can have is an error, because a restriction that never matches restricts nothing.
+
 // Hosts is a list of hosts, as keys of a configuration and annotations of Secrets name them.
 type Hosts []string
 

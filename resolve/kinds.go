@@ -16,6 +16,10 @@ import (
 	"sluice.dev/internal/brief"
 )
 
+// This file decides which content leaves the resolver. Whoever can read a ResolutionRequest sees its content, so an operator can
+// restrict it to kinds that are no secrets, for example Task.tekton.dev. Independent of that, it recognises what servers give in place
+// of a file: a pointer of Git LFS, or the page that asks to sign in.
+
 // KeyContentKinds is the key that every resolver has for the kinds that content may have. Every client that can read a request sees its
 // content. So content that is not a resource for Tekton, such as a token or a Secret, should not be in it.
 const KeyContentKinds = "content-kinds"
@@ -199,6 +203,7 @@ func typeOf(top *yaml.Node) (apiVersion, kind string, ok bool) {
 	for i := 0; i+1 < len(top.Content); i += 2 {
 		key, value := top.Content[i], top.Content[i+1]
 		name := strings.ToLower(key.Value)
+		// Such keys bring fields from elsewhere, which this function does not see.
 		if key.Kind == yaml.AliasNode || key.Tag == "!!merge" {
 			return "", "", false
 		}

@@ -9,6 +9,9 @@ import (
 	"golang.org/x/sync/semaphore"
 )
 
+// A fetch reserves what its resolver says that it can take ([Spec.Memory]), in full, before it begins. So fetches that run cannot wait
+// for each other's memory. When the content is there, the reservation shrinks to its size.
+
 // Memory bounds the number of bytes that work holds at once. If there is not enough, work waits until others release theirs, in the
 // order of the requests. It is safe for concurrent use; nil bounds nothing.
 type Memory struct {

@@ -1,6 +1,9 @@
 package resolve
 
-import "time"
+import (
+	"reflect"
+	"time"
+)
 
 // Observer receives the events of a [Runner], for metrics and logs. Functions may be nil. Calls are concurrent and must return
 // soon.
@@ -42,34 +45,12 @@ const (
 	PhaseFetch = "fetch"
 )
 
-// withDefaults sets every function that is nil.
+// withDefaults sets every function that is nil to one that does nothing.
 func (o Observer) withDefaults() Observer {
-	if o.Started == nil {
-		o.Started = func(string, string) {}
-	}
-	if o.Finished == nil {
-		o.Finished = func(string, string, Reason, time.Duration) {}
-	}
-	if o.Cache == nil {
-		o.Cache = func(string, CacheEvent) {}
-	}
-	if o.Shared == nil {
-		o.Shared = func(string) {}
-	}
-	if o.InFlight == nil {
-		o.InFlight = func(string, int) {}
-	}
-	if o.Phase == nil {
-		o.Phase = func(string, string, time.Duration) {}
-	}
-	if o.Bytes == nil {
-		o.Bytes = func(string, int) {}
-	}
-	if o.Retried == nil {
-		o.Retried = func(string, *Error, time.Duration) {}
-	}
-	if o.Panicked == nil {
-		o.Panicked = func(string, any, []byte) {}
+	for _, f := range reflect.ValueOf(&o).Elem().Fields() {
+		if f.IsNil() {
+			f.Set(reflect.MakeFunc(f.Type(), func([]reflect.Value) []reflect.Value { return nil }))
+		}
 	}
 	return o
 }

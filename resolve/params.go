@@ -9,6 +9,10 @@ import (
 	"sluice.dev/internal/brief"
 )
 
+// This file turns the parameters that a request gives into those that a resolver gets: by their declared names, of the declared types,
+// with defaults from the configuration and the declaration, in this order. All mistakes of a request are told at once, since each
+// costs its author a round.
+
 // ParamCache is the parameter by which every request chooses whether to use the cache.
 const ParamCache = "cache"
 
@@ -147,6 +151,7 @@ func (s Spec) takeGiven(given []Given, declared []Param, p *problems) (out map[s
 	return out, warnings
 }
 
+// orKey completes the error for a missing parameter: the operator could have set a default.
 func orKey(d Param) string {
 	if d.DefaultKey == "" {
 		return ""
@@ -191,6 +196,7 @@ func (d Param) takeValue(g Given, p *problems) {
 	}
 }
 
+// typeWithArticle names a type in an error. A value of the API can have any text as its type.
 func typeWithArticle(t Type) string {
 	switch t {
 	case String:

@@ -6,6 +6,9 @@ import (
 	"time"
 )
 
+// This file finds out which fetches hold a place although their remote sends next to nothing. A resolver's own work, such as
+// unpacking, must not count, so resolvers and package netguard say when they wait.
+
 // pace measures whether the remote of a fetch makes progress: the time for which the fetch waits for the remote, and the bytes that
 // arrive in that time. Time of the resolver's own work does not count. It is safe for concurrent use.
 type pace struct {
@@ -66,6 +69,8 @@ func ShareProgress(run context.Context) (own context.Context, join func(ctx cont
 	}
 }
 
+// add makes the waits of this work count for a follower from now on. A follower that waits for the same work twice counts once; it is
+// told of the waits that are under way.
 func (p *pace) add(follower *pace) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -77,6 +82,7 @@ func (p *pace) add(follower *pace) {
 	}
 }
 
+// remove is the opposite of add. The last removal ends the waits that the follower was told of, without bytes.
 func (p *pace) remove(follower *pace) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -89,6 +95,7 @@ func (p *pace) remove(follower *pace) {
 	}
 }
 
+// beginWait records that one more read of the remote is under way. Several can run at once; the time counts once.
 func (p *pace) beginWait() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -100,6 +107,8 @@ func (p *pace) beginWait() {
 	}
 }
 
+// endWait records that a read has ended with n bytes. Bytes pay for time: n bytes at the demanded rate take away as much of the delay,
+// which does not fall below zero. So a burst does not excuse a long silence after it.
 func (p *pace) endWait(n int) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -1,6 +1,7 @@
 package resolve
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -50,4 +51,18 @@ func (r *Registry) Get(name string) (Resolver, error) {
 	}
 	return nil, Errorf(ReasonUnknownResolver, "there is no resolver %s%s; there are %s",
 		quoteShort(name), brief.Hint(name, r.names), strings.Join(r.names, ", "))
+}
+
+// CloseAll closes the resolvers that have a method Close, with or without an error, the last one first. No request may be running.
+func CloseAll(resolvers []Resolver) error {
+	var errs []error
+	for _, r := range slices.Backward(resolvers) {
+		switch c := r.(type) {
+		case interface{ Close() error }:
+			errs = append(errs, c.Close())
+		case interface{ Close() }:
+			c.Close()
+		}
+	}
+	return errors.Join(errs...)
 }

@@ -11,12 +11,16 @@ import (
 	"maps"
 	"math/rand/v2"
 	"runtime/debug"
+	"slices"
 	"strings"
 	"sync"
 	"time"
 
 	"k8s.io/utils/ptr"
 )
+
+// A query passes these steps: its parameters are checked, the resolver names its scope and host, a result comes from the cache or a
+// flight (flight.go), and the content is judged. Only the step of the flight can take long, and only it is shared.
 
 // Query is a client's request to a [Runner], as it was written.
 type Query struct {
@@ -138,7 +142,7 @@ func (r *Runner) checkDefaults(name string) error {
 		return err
 	}
 	spec := res.Spec()
-	for _, k := range spec.allKeys() {
+	for _, k := range spec.Keys() {
 		value, ok := r.opts.Defaults[spec.Name][k.Name]
 		if !ok || k.Check == nil {
 			continue
@@ -167,7 +171,7 @@ func (r *Runner) Configure(name string, data map[string]string) error {
 	if before != nil {
 		good = before.good
 	}
-	keys := spec.allKeys()
+	keys := spec.Keys()
 	for i, k := range keys {
 		if value, ok := r.opts.Defaults[spec.Name][k.Name]; ok {
 			// It may allow more than the default that the resolver declares.
@@ -188,6 +192,7 @@ func (r *Runner) Configure(name string, data map[string]string) error {
 	if l.Concurrent == 0 {
 		l.Concurrent, l.Spare = next.common.fetches, min(next.common.spare, next.common.fetches/2)
 		// A fetch with a place must not wait for memory that hanging fetches hold.
+		// The spare places shrink in proportion, and at least one stays while two fetches fit.
 		if fit := r.opts.Memory.howManyFit(spec.memoryFor(l.Content)); fit < l.Concurrent {
 			l.Concurrent, l.Spare = fit, max(min(fit/2, 1), l.Spare*fit/l.Concurrent)
 		}
@@ -203,10 +208,11 @@ func (r *Runner) Configure(name string, data map[string]string) error {
 
 // Config returns the current configuration of a resolver; nil if there is no such resolver.
 func (r *Runner) Config(name string) Config {
-	if _, err := r.opts.Resolvers.Get(name); err != nil {
+	c, err := r.configuredResolver(name)
+	if err != nil {
 		return nil
 	}
-	return maps.Clone(r.configuredResolver(name).config)
+	return maps.Clone(c.config)
 }
 
 // LimitCache changes the limits of the cache.
@@ -221,10 +227,13 @@ func (r *Runner) LimitCache(l CacheLimits) {
 func (r *Runner) Wait() { r.calls.Wait() }
 
 // configuredResolver returns a resolver by its name or an alias.
-func (r *Runner) configuredResolver(name string) *configured {
+func (r *Runner) configuredResolver(name string) (*configured, error) {
+	if _, err := r.opts.Resolvers.Get(name); err != nil {
+		return nil, err
+	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return r.configs[r.opts.Resolvers.canonical[name]]
+	return r.configs[r.opts.Resolvers.canonical[name]], nil
 }
 
 // Resolve fetches the resource of a query. It returns when there is a result, when ctx is done or when the query's deadline has
@@ -240,13 +249,8 @@ func (r *Runner) Hold(ctx context.Context, q *Query) (*Resource, *Reservation, e
 	began := r.opts.Clock.Now()
 	// An unknown name is text from a client, which must not become a label of metrics.
 	name := r.opts.Resolvers.canonical[q.Resolver]
-	_, err := r.opts.Resolvers.Get(q.Resolver)
 	r.opts.Observer.Started(name, q.Namespace)
-	var out *Resource
-	var held *Reservation
-	if err == nil {
-		out, held, err = r.resolveQuery(ctx, r.configuredResolver(q.Resolver), q)
-	}
+	out, held, err := r.resolveQuery(ctx, q)
 	var failure *Error
 	var reason Reason
 	if err != nil {
@@ -263,13 +267,17 @@ func (r *Runner) Hold(ctx context.Context, q *Query) (*Resource, *Reservation, e
 // Validate checks a query without fetching: the name of the resolver and the parameters. It returns the request that the resolver
 // would get.
 func (r *Runner) Validate(q *Query) (*Request, error) {
-	if _, err := r.opts.Resolvers.Get(q.Resolver); err != nil {
+	c, err := r.configuredResolver(q.Resolver)
+	if err != nil {
 		return nil, err
 	}
-	req, _, err := r.newRequest(r.configuredResolver(q.Resolver), q)
+	req, _, err := r.newRequest(c, q)
 	return req, err
 }
 
+// newRequest checks a query by the specification and the configuration, and returns the request for the resolver. The request has its
+// own copy of the configuration. The error has the reason [ReasonForbidden] while a key that closes has no value, and [ReasonInvalid]
+// for wrong parameters.
 func (r *Runner) newRequest(c *configured, q *Query) (*Request, CacheMode, error) {
 	if len(c.closed) > 0 {
 		return nil, "", Errorf(ReasonForbidden, "the resolver %s does nothing until the ConfigMap %s is right: its %s says what is allowed and cannot be read; an event at the ConfigMap says more",
@@ -297,14 +305,12 @@ func (r *Runner) newRequest(c *configured, q *Query) (*Request, CacheMode, error
 
 // callProtected calls a function of a resolver and turns a panic into an error.
 func (r *Runner) callProtected(c *configured, f func()) (err error) {
-	done := false
 	defer func() {
-		if !done {
-			err = r.panicError(c, recover())
+		if v := recover(); v != nil {
+			err = r.panicError(c, v)
 		}
 	}()
 	f()
-	done = true
 	return nil
 }
 
@@ -314,7 +320,13 @@ func (r *Runner) panicError(c *configured, value any) error {
 	return Errorf(ReasonFailed, "the resolver %s broke down; this is a defect in it, its log has more", c.spec.Name)
 }
 
-func (r *Runner) resolveQuery(ctx context.Context, c *configured, q *Query) (*Resource, *Reservation, error) {
+// resolveQuery resolves without metrics. The kinds and signatures of the content are judged for each request, after the cache: the
+// rules may have changed since the content was stored, and Verify may depend on the request.
+func (r *Runner) resolveQuery(ctx context.Context, q *Query) (*Resource, *Reservation, error) {
+	c, err := r.configuredResolver(q.Resolver)
+	if err != nil {
+		return nil, nil, err
+	}
 	req, mode, err := r.newRequest(c, q)
 	if err != nil {
 		return nil, nil, err
@@ -330,9 +342,10 @@ func (r *Runner) resolveQuery(ctx context.Context, c *configured, q *Query) (*Re
 	}); err != nil {
 		return nil, nil, err
 	}
+	// An empty scope would let all requests share, which only PublicScope may.
 	scope = cmp.Or(scope, NamespaceScope(req))
 	w := &waiter{
-		notBefore: earlierOf(q.NotBefore, r.opts.Clock.Now()), anew: mode == CacheNever,
+		notBefore: slices.MinFunc([]time.Time{q.NotBefore, r.opts.Clock.Now()}, time.Time.Compare), anew: mode == CacheNever,
 		configured: c, request: req, mode: mode, public: scope == PublicScope, key: keyOf(c, r.opts.Epoch(), scope, req), host: host, tenant: q.Namespace,
 	}
 	res, held, err := r.obtainResource(ctx, w)
@@ -350,13 +363,6 @@ func (r *Runner) resolveQuery(ctx context.Context, c *configured, q *Query) (*Re
 		}
 	}
 	return req.withWarnings(res), held, nil
-}
-
-func earlierOf(a, b time.Time) time.Time {
-	if a.After(b) {
-		return b
-	}
-	return a
 }
 
 // keyOf returns equal keys for requests that may share a fetch.

@@ -6,6 +6,9 @@ import (
 	"strings"
 )
 
+// The schema is for those who make requests: editors and other tools read it from a ConfigMap in the cluster. It says less than the
+// resolver checks, since OpenAPI cannot say what Check and Validate do.
+
 // property is an OpenAPI v3 schema of one parameter.
 type property struct {
 	Type        Type      `json:"type"`
@@ -69,6 +72,7 @@ func (s Spec) Schema() ([]byte, error) {
 	return json.MarshalIndent(out, "", "  ")
 }
 
+// docWithDefault says where the default is, for readers who do not see the configuration.
 func (d Param) docWithDefault() string {
 	if d.DefaultKey == "" {
 		return d.Doc
@@ -102,7 +106,7 @@ func (s Spec) Markdown() string {
 		return b.String()
 	}
 	fmt.Fprintf(&b, "\n| key of `%s` | default | what it is |\n| --- | --- | --- |\n", s.ConfigMap)
-	for _, k := range s.allKeys() {
+	for _, k := range s.Keys() {
 		standard := ""
 		if k.Default != "" {
 			standard = "`" + k.Default + "`"

@@ -8,6 +8,9 @@ import (
 	"sync"
 )
 
+// Two rules protect Secrets. A Secret can name the hosts that it may be sent to, because a requester chooses both the Secret and the
+// host. And a result that was read with a Secret is only for requesters who can read the same Secret at that moment.
+
 // SecretHosts is the entry in the data of a Secret, as [Secrets] returns it, that lists the hosts the Secret may be sent to. It
 // comes from the Secret's annotation of this name. Real keys of a Secret have no slash, so the two cannot collide. Without it the
 // Secret sets no limit.

@@ -11,6 +11,9 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 )
 
+// A specification is data that its author writes by hand, so that a mistake in it is told when the process starts and not at the first
+// request.
+
 // maxParamName bounds the names of parameters and keys.
 const maxParamName = 253
 
@@ -71,6 +74,8 @@ func (s Spec) Check() error {
 	return p.asError()
 }
 
+// checkParam adds the problems of one parameter. Defaults are checked like values, because a default that Check refuses would fail
+// each request that leaves the parameter out.
 func (s Spec) checkParam(d Param, p *problems) {
 	if d.Doc == "" {
 		p.addProblem("parameter %s has no Doc", d.Name)

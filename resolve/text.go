@@ -11,6 +11,9 @@ import (
 	"sluice.dev/internal/brief"
 )
 
+// Texts of errors reach users, conditions and logs, and parts of them come from requesters and servers. So each becomes one line of
+// bounded length, without the credentials that a URL may hold.
+
 // maxMessage bounds the text of an error in bytes; a condition's message has at most 32 KiB in Kubernetes.
 const maxMessage = 4096
 
@@ -99,6 +102,7 @@ func Mistakes(err error) []string {
 	})
 }
 
+// eachProblem returns one text for each part of an error that [problems.asError] has joined, and one for any other error; nil for nil.
 func eachProblem(err error, text func(error) string) []string {
 	if err == nil {
 		return nil

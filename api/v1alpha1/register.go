@@ -19,11 +19,6 @@ var (
 	AddToScheme = SchemeBuilder.AddToScheme
 )
 
-// Resource qualifies the name of a resource with the group.
-func Resource(resource string) schema.GroupResource {
-	return SchemeGroupVersion.WithResource(resource).GroupResource()
-}
-
 func addKnownTypes(scheme *runtime.Scheme) error {
 	scheme.AddKnownTypes(SchemeGroupVersion, &Component{}, &ComponentList{}, &Delivery{}, &DeliveryList{}, &Feature{}, &FeatureList{},
 		&FeatureReport{}, &FeatureReportList{})

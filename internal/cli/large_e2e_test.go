@@ -61,8 +61,8 @@ func content(n int, form string) []byte {
 }
 
 func sizes() []resolvers.Entry {
-	return []resolvers.Entry{{Name: "git", Spec: sized{}.Spec, New: func(context.Context, resolvers.Env) (resolve.Resolver, func() error, error) {
-		return sized{}, nil, nil
+	return []resolvers.Entry{{Name: "git", Spec: sized{}.Spec, New: func(context.Context, resolvers.Env) (resolve.Resolver, error) {
+		return sized{}, nil
 	}}}
 }
 

@@ -168,8 +168,8 @@ func begin(t *testing.T, c *clustertest.Cluster, role string, table []resolvers.
 
 // echoes has one resolver, which gives back what it gets.
 func echoes() []resolvers.Entry {
-	return []resolvers.Entry{{Name: "git", ConfigMap: "git-resolver-config", Spec: echo{}.Spec, New: func(context.Context, resolvers.Env) (resolve.Resolver, func() error, error) {
-		return echo{}, nil, nil
+	return []resolvers.Entry{{Name: "git", ConfigMap: "git-resolver-config", Spec: echo{}.Spec, New: func(context.Context, resolvers.Env) (resolve.Resolver, error) {
+		return echo{}, nil
 	}}}
 }
 

@@ -10,6 +10,10 @@ import (
 	"sluice.dev/report"
 )
 
+// This file decides what a finding means for the exit code. For example, with levels: {readers-surprised: off} and rules:
+// {enum-value-added: warn}, a new enum value warns, since a rule wins over its level; a suppression that matches turns the finding off
+// and keeps it in the report with its reason.
+
 // Apply decides the severity of each finding, marks those that are accepted, and adds what there is to say about the
 // suppressions. It does not sort the report.
 //

@@ -235,7 +235,7 @@ func (c *Config) KubeVersion() string { return c.kubeVersion.text }
 // CRDUpgradeSafety alone where nobody does.
 func (c *Config) Enabled(name string) bool {
 	if !c.hasRules {
-		return preflights[name].standard
+		return preflights[name]
 	}
 	_, ok := c.enabled[name]
 	return ok

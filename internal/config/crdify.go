@@ -11,6 +11,10 @@ import (
 	"sluice.dev/report"
 )
 
+// A file of crdify is read as it is, so that a team can change tools without changing its configuration. Each validation of crdify
+// stands for rules of Sluice: pattern: Warn gives pattern-added and pattern-changed the severity warn. What has no counterpart is
+// told.
+
 // crdifyValidation is what Sluice has for a validation of crdify's.
 type crdifyValidation struct {
 	// rules get the severity of the enforcement.

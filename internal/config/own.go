@@ -12,6 +12,9 @@ import (
 	"sluice.dev/report"
 )
 
+// This file reads Sluice's own keys, which stand in a file of their own, below config of the rule CRDUpgradeSafety, or in a Delivery.
+// All errors are collected, each with the line and the nearest name: whoever corrects a file sees all of them at once.
+
 // What is allowed for the settings that have few values.
 var (
 	modes      = []string{ModeError, ModeWarn}
@@ -79,6 +82,7 @@ func (p *parser) putValue(n *yaml.Node, name, text string, to *value) {
 	*to = value{text, p.positionOf(n)}
 }
 
+// kubeVersion reads a version of Kubernetes, which chooses the rules of the API server that hold.
 func (p *parser) kubeVersion(f field) {
 	text, ok := p.scalarText(f)
 	if !ok {
@@ -91,38 +95,37 @@ func (p *parser) kubeVersion(f field) {
 	p.setField(f, f.name, &p.config.kubeVersion)
 }
 
+// readLevels reads the severities of levels of harm.
 func (p *parser) readLevels(list field) {
-	fields, ok := p.fieldsOf(list.value, "levels")
-	if !ok {
-		return
-	}
 	var names []string
 	for _, l := range report.Levels() {
 		names = append(names, string(l.ID))
 	}
-	for _, f := range fields {
-		if !slices.Contains(names, f.name) {
-			p.failNode(f.key, "unknown level %q%s; the levels are %s", f.name, brief.Hint(f.name, names), strings.Join(names, ", "))
-			continue
+	readSeverities(p, list, p.config.levels, func(f field) bool {
+		if slices.Contains(names, f.name) {
+			return true
 		}
-		v := p.config.levels[report.Level(f.name)]
-		p.setChoice(f, severities, &v)
-		p.config.levels[report.Level(f.name)] = v
-	}
+		p.failNode(f.key, "unknown level %q%s; the levels are %s", f.name, brief.Hint(f.name, names), strings.Join(names, ", "))
+		return false
+	})
 }
 
 func (p *parser) ruleSeverities(list field) {
-	fields, ok := p.fieldsOf(list.value, "rules")
+	readSeverities(p, list, p.config.rules, func(f field) bool { return p.knownRule(f.key, f.name) })
+}
+
+// readSeverities reads the severities of levels or rules into a map.
+func readSeverities[K ~string](p *parser, list field, into map[K]value, known func(field) bool) {
+	fields, ok := p.fieldsOf(list.value, list.name)
 	if !ok {
 		return
 	}
 	for _, f := range fields {
-		if !p.knownRule(f.key, f.name) {
-			continue
+		if known(f) {
+			v := into[K(f.name)]
+			p.setChoice(f, severities, &v)
+			into[K(f.name)] = v
 		}
-		v := p.config.rules[f.name]
-		p.setChoice(f, severities, &v)
-		p.config.rules[f.name] = v
 	}
 }
 

@@ -1,12 +1,10 @@
 package config
 
 import (
-	"bytes"
 	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"maps"
 	"slices"
 	"strings"
@@ -34,12 +32,8 @@ const (
 )
 
 var (
-	// preflights are the names of preflight rules.
-	preflights = map[string]preflight{
-		crdRule:        {standard: true},
-		permissionRule: {},
-		featureRule:    {},
-	}
+	// preflights are the names of preflight rules, with whether they run where nobody names any.
+	preflights = map[string]bool{crdRule: true, permissionRule: false, featureRule: false}
 	// kappKeys are the keys of kapp's file that mean nothing to a check (carvel-dev/kapp pkg/kapp/config/config.go).
 	kappKeys = []string{
 		"minimumRequiredVersion", "ownershipLabelRules", "labelScopingRules", "templateRules", "diffMaskRules",
@@ -48,12 +42,6 @@ var (
 	// headKeys begin every document.
 	headKeys = []string{"apiVersion", "kind", "metadata"}
 )
-
-// preflight is what is known of a preflight rule.
-type preflight struct {
-	// standard: it runs where nobody names any.
-	standard bool
-}
 
 // Preflights gives the names of the preflight rules, sorted.
 func Preflights() []string { return slices.Sorted(maps.Keys(preflights)) }
@@ -97,6 +85,7 @@ func (p *parser) addNote(n *yaml.Node, format string, args ...any) {
 	p.notes = append(p.notes, p.positionOf(n).Tell(fmt.Sprintf(format, args...)))
 }
 
+// positionOf is where a node stands. Of a document that came with a source only the line of its beginning is known.
 func (p *parser) positionOf(n *yaml.Node) report.Position {
 	if p.line != 0 {
 		return report.Position{File: p.name, Line: p.line}
@@ -107,39 +96,25 @@ func (p *parser) positionOf(n *yaml.Node) report.Position {
 // readFile reads the documents of one file.
 func (p *parser) readFile(name string, data []byte) {
 	p.name = name
-	docs, err := parseDocuments(data)
+	docs, err := yamlerr.Documents(data)
 	if err != nil {
 		line, msg := yamlerr.First(string(data))
 		msg = cmp.Or(msg, strings.ReplaceAll(strings.TrimPrefix(err.Error(), "yaml: "), "\n", "; "))
 		p.failAt(report.Position{File: name, Line: line}, "broken YAML: %s", msg)
 		return
 	}
+	docs = slices.DeleteFunc(docs, func(d *yaml.Node) bool { return len(d.Content) != 1 || d.Content[0].Tag == "!!null" })
 	if len(docs) == 0 {
 		p.failAt(report.Position{File: name}, "empty; a configuration begins with apiVersion: %s (or %s) and kind: %s",
 			ownVersion, kappVersion, kindConfig)
 	}
 	for _, d := range docs {
-		p.readDocument(d)
+		p.readDocument(d.Content[0])
 	}
 }
 
-// parseDocuments parses the documents that are not empty.
-func parseDocuments(data []byte) (docs []*yaml.Node, err error) {
-	defer yamlerr.Guard(&err)
-	dec := yaml.NewDecoder(bytes.NewReader(data))
-	for {
-		var doc yaml.Node
-		if err := dec.Decode(&doc); errors.Is(err, io.EOF) {
-			return docs, nil
-		} else if err != nil {
-			return nil, err
-		}
-		if len(doc.Content) == 1 && doc.Content[0].Tag != "!!null" {
-			docs = append(docs, doc.Content[0])
-		}
-	}
-}
-
+// readDocument tells the kinds of files apart. One without apiVersion and kind is crdify's or Sluice's by its keys: so the suppression
+// that a report prints can be a file as it is.
 func (p *parser) readDocument(n *yaml.Node) {
 	fields, ok := p.fieldsOf(n, "a configuration")
 	if !ok {
@@ -305,6 +280,8 @@ func (p *parser) noteUndone(n *yaml.Node, why string) {
 	p.config.notDone = append(p.config.notDone, p.positionOf(n).Tell(why))
 }
 
+// preflightRules reads kapp's list of preflights, of which those named run. Each may have a configuration of its own; that of
+// CRDUpgradeSafety has all of Sluice's keys.
 func (p *parser) preflightRules(list field) {
 	items := p.itemsOf(list, "rules, each with a name")
 	p.config.hasRules = true

@@ -12,13 +12,8 @@ import (
 var _ = addBuiltin(func() Entry {
 	return Entry{
 		Name: bundle.ArtifactName, Local: true, Artifacts: true, Folder: bundle.Folder,
-		New: func(_ context.Context, e Env) (resolve.Resolver, func() error, error) {
-			options := []bundle.Option{bundle.WithNetwork(e.Network), bundle.WithClock(e.Clock)}
-			if e.Policies != nil {
-				options = append(options, bundle.WithPolicies(e.Policies))
-			}
-			r := bundle.NewArtifact(options...)
-			return r, r.Close, nil
+		New: func(_ context.Context, e Env) (resolve.Resolver, error) {
+			return bundle.NewArtifact(bundle.Options{Network: e.Network, Policies: e.Policies, Clock: e.Clock}), nil
 		},
 	}
 })

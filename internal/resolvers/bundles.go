@@ -13,17 +13,9 @@ var _ = addBuiltin(func() Entry {
 	return Entry{
 		Name: "bundles", ConfigMap: "bundleresolver-config", Flag: "enable-bundles-resolver", Local: true,
 		Wide: []string{bundle.KeyPlainPrivate},
-		Spec: bundle.New().Spec,
-		New: func(_ context.Context, e Env) (resolve.Resolver, func() error, error) {
-			options := []bundle.Option{bundle.WithNetwork(e.Network), bundle.WithClock(e.Clock)}
-			if e.Accounts != nil {
-				options = append(options, bundle.WithServiceAccounts(e.Accounts))
-			}
-			if e.Policies != nil {
-				options = append(options, bundle.WithPolicies(e.Policies))
-			}
-			r := bundle.New(options...)
-			return r, r.Close, nil
+		Spec: bundle.New(bundle.Options{}).Spec,
+		New: func(_ context.Context, e Env) (resolve.Resolver, error) {
+			return bundle.New(bundle.Options{Network: e.Network, Accounts: e.Accounts, Policies: e.Policies, Clock: e.Clock}), nil
 		},
 	}
 })

@@ -13,15 +13,15 @@ var _ = addBuiltin(func() Entry {
 	return Entry{
 		Name: "cluster", ConfigMap: "cluster-resolver-config", Flag: "enable-cluster-resolver",
 		Spec: resolvecluster.New(nil).Spec,
-		New: func(_ context.Context, e Env) (resolve.Resolver, func() error, error) {
+		New: func(_ context.Context, e Env) (resolve.Resolver, error) {
 			if e.Cluster == nil {
-				return nil, nil, resolve.Errorf(resolve.ReasonFailed, "the resolver cluster needs a cluster")
+				return nil, resolve.Errorf(resolve.ReasonFailed, "the resolver cluster needs a cluster")
 			}
 			client, err := resolvecluster.NewClient(e.Cluster, e.Clock)
 			if err != nil {
-				return nil, nil, err
+				return nil, err
 			}
-			return resolvecluster.New(client), nil, nil
+			return resolvecluster.New(client), nil
 		},
 	}
 })

@@ -13,8 +13,6 @@ var _ = addBuiltin(func() Entry {
 	return Entry{
 		Name: "dir", Local: true,
 		Spec: resolvedir.New(map[string]string{resolvedir.DefaultDirectory: "."}).Spec,
-		New: func(_ context.Context, e Env) (resolve.Resolver, func() error, error) {
-			return resolvedir.New(e.Roots), nil, nil
-		},
+		New:  func(_ context.Context, e Env) (resolve.Resolver, error) { return resolvedir.New(e.Roots), nil },
 	}
 })

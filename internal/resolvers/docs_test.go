@@ -24,7 +24,7 @@ func TestDocumentation(t *testing.T) {
 		"[resolution.md](resolution.md) says how to install and use the resolvers. The ConfigMaps are in `--config-namespace`. Keys that\n" +
 		"Tekton has keep its names. `go test ./internal/resolvers -update` writes the page from the code.\n")
 	for _, e := range resolvers.Table() {
-		r, free, err := e.New(t.Context(), resolvers.Env{
+		r, err := e.New(t.Context(), resolvers.Env{
 			Clock: resolve.SystemClock(), Cache: t.TempDir(), Roots: map[string]string{"default": "/"}, Cluster: &rest.Config{Host: "127.0.0.1"},
 		})
 		if err != nil {
@@ -42,10 +42,8 @@ func TestDocumentation(t *testing.T) {
 			fmt.Fprintf(&b, " Also known as `%s`.", strings.Join(spec.Aliases, "`, `"))
 		}
 		b.WriteString("\n\n" + spec.Markdown())
-		if free != nil {
-			if err := free(); err != nil {
-				t.Error(err)
-			}
+		if err := resolve.CloseAll([]resolve.Resolver{r}); err != nil {
+			t.Error(err)
 		}
 	}
 	fmt.Fprintf(&b, "\n## The cache: %s\n\n| key | default | what it is |\n| --- | --- | --- |\n", resolve.CacheConfigMap)

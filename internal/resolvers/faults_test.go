@@ -213,7 +213,7 @@ func runnerOf(t *testing.T, name string, config map[string]string) *resolve.Runn
 		if e.Name != name {
 			continue
 		}
-		made, free, err := e.New(t.Context(), resolvers.Env{Clock: resolve.SystemClock(), Cache: t.TempDir()})
+		made, err := e.New(t.Context(), resolvers.Env{Clock: resolve.SystemClock(), Cache: t.TempDir()})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -227,10 +227,7 @@ func runnerOf(t *testing.T, name string, config map[string]string) *resolve.Runn
 		}
 		t.Cleanup(func() {
 			runner.Wait()
-			if free == nil {
-				return
-			}
-			if err := free(); err != nil {
+			if err := resolve.CloseAll([]resolve.Resolver{made}); err != nil {
 				t.Error(err)
 			}
 		})

@@ -15,12 +15,10 @@ var _ = addBuiltin(func() Entry {
 		Name: "git", ConfigMap: resolvegit.ConfigMapName, Flag: "enable-git-resolver", Local: true,
 		Wide: []string{netguard.KeyChosen, resolvegit.KeyPlain},
 		Spec: new(resolvegit.Resolver).Spec,
-		New: func(ctx context.Context, e Env) (resolve.Resolver, func() error, error) {
-			r, err := resolvegit.New(ctx, resolvegit.Options{Dir: e.Cache, Network: e.Network, Clock: e.Clock, Policies: e.Policies, ProcessBytes: e.ProcessMemory, CacheFull: e.CacheFull})
-			if err != nil {
-				return nil, nil, err
-			}
-			return r, r.Close, nil
+		New: func(ctx context.Context, e Env) (resolve.Resolver, error) {
+			return resolvegit.New(ctx, resolvegit.Options{
+				Dir: e.Cache, Network: e.Network, Clock: e.Clock, Policies: e.Policies, ProcessBytes: e.ProcessMemory, CacheFull: e.CacheFull,
+			})
 		},
 	}
 })

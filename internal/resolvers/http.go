@@ -15,9 +15,6 @@ var _ = addBuiltin(func() Entry {
 		Name: "http", ConfigMap: "http-resolver-config", Flag: "enable-http-resolver", Local: true,
 		Wide: []string{netguard.KeyPrivate, httpfile.KeyPlain},
 		Spec: httpfile.New(netguard.Options{}).Spec,
-		New: func(_ context.Context, e Env) (resolve.Resolver, func() error, error) {
-			r := httpfile.New(e.Network)
-			return r, closeWithoutError(r.Close), nil
-		},
+		New:  func(_ context.Context, e Env) (resolve.Resolver, error) { return httpfile.New(e.Network), nil },
 	}
 })

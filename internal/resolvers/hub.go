@@ -15,16 +15,12 @@ var _ = addBuiltin(func() Entry {
 		Name: "hub", ConfigMap: "hubresolver-config", Flag: "enable-hub-resolver", Local: true,
 		Wide: []string{netguard.KeyChosen, resolvehub.KeyPlain},
 		Spec: (&resolvehub.Resolver{}).Spec,
-		New: func(_ context.Context, e Env) (resolve.Resolver, func() error, error) {
+		New: func(_ context.Context, e Env) (resolve.Resolver, error) {
 			o := resolvehub.Options{Network: e.Network}
 			if e.Getenv != nil {
 				o.ArtifactURL, o.TektonURL = e.Getenv(resolvehub.EnvArtifactURL), e.Getenv(resolvehub.EnvTektonURL)
 			}
-			r, err := resolvehub.New(o)
-			if err != nil {
-				return nil, nil, err
-			}
-			return r, closeWithoutError(r.Close), nil
+			return resolvehub.New(o)
 		},
 	}
 })

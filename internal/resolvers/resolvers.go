@@ -36,9 +36,8 @@ type Entry struct {
 	// Spec describes it without making it, so that nothing has to be installed for help; the resolver dir has one
 	// directory there, default.
 	Spec func() resolve.Spec
-	// New makes it. The function that comes with it gives free what it holds, once nothing is under way; it is nil where
-	// there is nothing.
-	New func(ctx context.Context, e Env) (resolve.Resolver, func() error, error)
+	// New makes it. [resolve.CloseAll] frees what it holds, once nothing is under way.
+	New func(ctx context.Context, e Env) (resolve.Resolver, error)
 	// Folder packs a folder of an archive anew; nil where the resolver knows no archives.
 	Folder func(archive []byte, folder string, maxSize int64) ([]byte, error)
 }
@@ -100,12 +99,4 @@ func Folder(archive []byte, folder string, maxSize int64) ([]byte, error) {
 		}
 	}
 	return nil, errors.New("this build cannot unpack archives: it is without the resolver bundles")
-}
-
-// closeWithoutError makes a function that cannot fail one that does not.
-func closeWithoutError(f func()) func() error {
-	return func() error {
-		f()
-		return nil
-	}
 }

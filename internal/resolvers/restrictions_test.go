@@ -156,17 +156,15 @@ func TestNoSpellingOfARestrictionOpensWhatItCloses(t *testing.T) {
 	closing := map[string]bool{}
 	for _, e := range resolvers.Table() {
 		if e.Name != "cluster" {
-			r, free, err := e.New(t.Context(), resolvers.Env{Clock: resolve.SystemClock(), Cache: t.TempDir(), Roots: map[string]string{"default": folder}})
+			r, err := e.New(t.Context(), resolvers.Env{Clock: resolve.SystemClock(), Cache: t.TempDir(), Roots: map[string]string{"default": folder}})
 			if err != nil {
 				t.Fatal(err)
 			}
-			if free != nil {
-				t.Cleanup(func() {
-					if err := free(); err != nil {
-						t.Error(err)
-					}
-				})
-			}
+			t.Cleanup(func() {
+				if err := resolve.CloseAll([]resolve.Resolver{r}); err != nil {
+					t.Error(err)
+				}
+			})
 			made[e.Name] = r
 		}
 		for _, k := range e.Spec().Keys() {

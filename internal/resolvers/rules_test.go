@@ -104,7 +104,7 @@ func TestATightenedRuleReachesWhatIsKnown(t *testing.T) {
 			continue
 		}
 		t.Run(e.Name, func(t *testing.T) {
-			made, free, err := e.New(t.Context(), resolvers.Env{Clock: resolve.SystemClock(), Cache: t.TempDir()})
+			made, err := e.New(t.Context(), resolvers.Env{Clock: resolve.SystemClock(), Cache: t.TempDir()})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -116,14 +116,12 @@ func TestATightenedRuleReachesWhatIsKnown(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if free != nil {
-				t.Cleanup(func() {
-					runner.Wait()
-					if err := free(); err != nil {
-						t.Error(err)
-					}
-				})
-			}
+			t.Cleanup(func() {
+				runner.Wait()
+				if err := resolve.CloseAll([]resolve.Resolver{made}); err != nil {
+					t.Error(err)
+				}
+			})
 			// Wide, tight, and wide again: what is open again must work.
 			for _, allowed := range []string{"127.0.0.1", "", "127.0.0.1/32"} {
 				data := maps.Clone(way.config)

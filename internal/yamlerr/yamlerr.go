@@ -6,6 +6,7 @@
 package yamlerr
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"io"
@@ -114,6 +115,21 @@ func Nodes(text string) (doc *yamlv3.Node, err error) {
 	defer Guard(&err)
 	doc = &yamlv3.Node{}
 	return doc, yamlv3.Unmarshal([]byte(text), doc)
+}
+
+// Documents parses all documents of a stream with go.yaml.in/yaml/v3, which keeps places.
+func Documents(data []byte) (docs []*yamlv3.Node, err error) {
+	defer Guard(&err)
+	for dec := yamlv3.NewDecoder(bytes.NewReader(data)); ; {
+		doc := &yamlv3.Node{}
+		switch err := dec.Decode(doc); {
+		case errors.Is(err, io.EOF):
+			return docs, nil
+		case err != nil:
+			return nil, err
+		}
+		docs = append(docs, doc)
+	}
 }
 
 // duplicateLines finds the lines of the first two equal keys of one object, 0 where there are none. quoted is the key as a Go

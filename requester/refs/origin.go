@@ -8,9 +8,11 @@ import (
 	"strings"
 
 	yaml "go.yaml.in/yaml/v3"
+	"k8s.io/apimachinery/pkg/api/equality"
 
 	"sluice.dev/api/resolution"
 	"sluice.dev/api/resolution/v1beta1"
+	"sluice.dev/internal/yamlerr"
 	"sluice.dev/requester"
 )
 
@@ -139,6 +141,9 @@ func (o Origin) Effective(f Found, remotes Remotes) (requester.Ref, bool) {
 	return ref, true
 }
 
+// pinGit gives a reference to the origin's own repository the origin's commit if it names no revision, and completes one that names no
+// repository by the place of the origin. A path that begins with ./ or ../ is then relative to the origin. It leaves other references
+// as they are.
 func (o Origin) pinGit(p params) params {
 	own := params(parametersOf(o.Ref))
 	commit := cmp.Or(o.Source.Digest["sha1"], o.Source.Digest["sha256"])
@@ -173,6 +178,8 @@ func (o Origin) pinGit(p params) params {
 	return p
 }
 
+// pinImage completes a reference without an image by the origin's, with the digest that was fetched. It leaves other references as
+// they are.
 func (o Origin) pinImage(p params) params {
 	own := params(parametersOf(o.Ref))
 	digest := o.Source.Digest["sha256"]
@@ -199,7 +206,7 @@ func inheritParams(p, own params, names []string) params {
 // Rewrite returns the resource with its references replaced by [Origin.Effective]. Comments and all else stay; the indentation may
 // change. References with variables stay. If there is nothing to replace, the result is data itself.
 func Rewrite(data []byte, o Origin, remotes Remotes) ([]byte, error) {
-	docs, err := parseDocuments(data)
+	docs, err := yamlerr.Documents(data)
 	if err != nil {
 		return nil, err
 	}
@@ -210,7 +217,7 @@ func Rewrite(data []byte, o Origin, remotes Remotes) ([]byte, error) {
 	changed := false
 	for _, f := range found {
 		ref, ok := o.Effective(f, remotes)
-		if !ok || f.Variable || !f.older && equalRefs(ref, f.Ref) {
+		if !ok || f.Variable || !f.older && equality.Semantic.DeepEqual(ref, f.Ref) {
 			continue
 		}
 		if err := replaceRef(f.node, ref); err != nil {
@@ -231,14 +238,6 @@ func Rewrite(data []byte, o Origin, remotes Remotes) ([]byte, error) {
 	}
 	err = enc.Close()
 	return out.Bytes(), err
-}
-
-// equalRefs compares references.
-func equalRefs(a, b requester.Ref) bool {
-	return a.Resolver == b.Resolver && a.URL == b.URL && slices.EqualFunc(a.Params, b.Params, func(p, q v1beta1.Param) bool {
-		return p.Name == q.Name && p.Value.StringVal == q.Value.StringVal && p.Value.Type == q.Value.Type &&
-			slices.Equal(p.Value.ArrayVal, q.Value.ArrayVal) && len(p.Value.ObjectVal) == len(q.Value.ObjectVal)
-	})
 }
 
 // replaceRef puts a reference into a mapping. Other keys of the mapping stay.

@@ -9,6 +9,8 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/google/go-containerregistry/pkg/name"
+
 	"sluice.dev/api/resolution"
 	"sluice.dev/api/resolution/v1beta1"
 	"sluice.dev/internal/sourceurl"
@@ -143,32 +145,19 @@ func hostKey(s string) string {
 	return strings.TrimSuffix(host+":"+port, ":")
 }
 
-// imageOf returns the image and the tag of parameters; a zero value if they name no tag.
+// imageOf returns the image and the tag of parameters, in one spelling for all; a zero value if they name no tag.
 func imageOf(p params) pin {
-	name := strings.TrimPrefix(p.firstValue(image...), "docker://")
-	if name == "" || strings.Contains(name, "@") {
+	text := strings.TrimPrefix(p.firstValue(image...), "docker://")
+	if host, file, ok := strings.Cut(text, "/"); ok && strings.ContainsAny(host, ".:") {
+		text = strings.ToLower(host) + "/" + file
+	}
+	// The library knows which names are those of Docker Hub, but for this one.
+	if file, ok := strings.CutPrefix(text, "registry-1.docker.io/"); ok {
+		text = file
+	}
+	tag, err := name.NewTag(text)
+	if err != nil {
 		return pin{}
 	}
-	tag := "latest"
-	if i := strings.LastIndex(name, ":"); i > strings.LastIndex(name, "/") {
-		name, tag = name[:i], name[i+1:]
-	}
-	// Without a registry, the image is one of Docker Hub.
-	if host, file, ok := strings.Cut(name, "/"); ok && strings.ContainsAny(host, ".:") {
-		if host = strings.ToLower(host); host == "registry-1.docker.io" {
-			host = "docker.io"
-		}
-		name = host + "/" + file
-	}
-	switch host, file, ok := strings.Cut(name, "/"); {
-	case !ok:
-		name = "index.docker.io/library/" + name
-	case host == "docker.io" && !strings.Contains(file, "/"):
-		name = "index.docker.io/library/" + file
-	case host == "docker.io":
-		name = "index.docker.io/" + file
-	case host != "localhost" && !strings.ContainsAny(host, ".:"):
-		name = "index.docker.io/" + name
-	}
-	return pin{name, tag}
+	return pin{tag.Context().Name(), tag.TagStr()}
 }

@@ -11,11 +11,8 @@
 package refs
 
 import (
-	"bytes"
 	"cmp"
-	"errors"
 	"fmt"
-	"io"
 	"maps"
 	"slices"
 	"strings"
@@ -24,6 +21,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"sluice.dev/api/resolution/v1beta1"
+	"sluice.dev/internal/yamlerr"
 	"sluice.dev/requester"
 )
 
@@ -59,33 +57,14 @@ type Found struct {
 // mapping with resolver and params or url, or resolver and resource in the older syntax. The second is a taskRef, a pipelineRef or the ref
 // of a step with a bundle or a name. Data that is not YAML is an error.
 func Find(data []byte) ([]Found, error) {
-	docs, err := parseDocuments(data)
+	docs, err := yamlerr.Documents(data)
 	if err != nil {
 		return nil, err
 	}
 	return findRefs(docs)
 }
 
-// parseDocuments reads all documents.
-func parseDocuments(data []byte) (docs []*yaml.Node, err error) {
-	// The library has panicked on some inputs.
-	defer func() {
-		if r := recover(); r != nil {
-			docs, err = nil, fmt.Errorf("the YAML library cannot cope with it: %v", r)
-		}
-	}()
-	dec := yaml.NewDecoder(bytes.NewReader(data))
-	for {
-		doc := &yaml.Node{}
-		if err := dec.Decode(doc); errors.Is(err, io.EOF) {
-			return docs, nil
-		} else if err != nil {
-			return nil, err
-		}
-		docs = append(docs, doc)
-	}
-}
-
+// findRefs lists the references in all documents, in the order of the text.
 func findRefs(docs []*yaml.Node) ([]Found, error) {
 	w := walker{aliased: map[*yaml.Node]bool{}}
 	for i, doc := range docs {
@@ -104,6 +83,8 @@ type walker struct {
 	aliased map[*yaml.Node]bool
 }
 
+// walkNode visits a node and all below it. It does not look inside a reference: what stands there is for the resolver. Each anchor is
+// walked once, so that aliases of aliases cannot make the walk grow.
 func (w *walker) walkNode(n *yaml.Node, path []string, depth int) error {
 	if depth > maxDepth {
 		return fmt.Errorf("it is nested more than %d deep", maxDepth)
@@ -247,6 +228,7 @@ func (f fields) toRef() (requester.Ref, bool) {
 	return r, true
 }
 
+// paramValue reads the value of a parameter. A number or a boolean counts as the text that stands in the file.
 func paramValue(n yaml.Node) (v1beta1.ParamValue, bool) {
 	switch n.Kind {
 	case yaml.SequenceNode:
@@ -264,6 +246,7 @@ func paramValue(n yaml.Node) (v1beta1.ParamValue, bool) {
 	return v1beta1.StringValue(text), err == nil
 }
 
+// hasVariable reports whether a reference has a variable of Tekton, $(params.x), anywhere.
 func hasVariable(r requester.Ref) bool {
 	if strings.Contains(r.URL, "$(") {
 		return true

@@ -19,7 +19,10 @@ import (
 	"sluice.dev/resolve"
 )
 
-// ArtifactName is the name of the resolver [Artifact].
+// An artifact is an image whose layers hold many resources: a Tekton bundle as a whole, a tar of YAML files as flux push artifact
+// makes it, or a Helm chart, of which the CRDs are read. All of it becomes one stream of YAML documents.
+
+// ArtifactName is the name of the resolver that [NewArtifact] makes.
 const ArtifactName = "oci"
 
 // Bounds of artifacts, in addition to limits.
@@ -41,52 +44,25 @@ const (
 // chartCRDs are the files that Helm installs as they are: those of the chart, and of the charts in it.
 var chartCRDs = regexp.MustCompile(`^/[^/]+/(charts/[^/]+/)*crds/`)
 
-// Artifact fetches a whole OCI artifact: the resources of a Tekton bundle, or the YAML and JSON files of an image whose layers are
-// tars, as Flux and others push them. It is a [resolve.Resolver] for a command line, where the user has chosen the artifact. Its
-// bounds are wider than a request can hold. Requests use the parameter [ParamAll] of [Resolver].
-type Artifact struct{ resolver *Resolver }
-
-var _ resolve.Resolver = (*Artifact)(nil)
-
-// NewArtifact returns an Artifact; the options are those of [New].
-func NewArtifact(opts ...Option) *Artifact {
-	r := New(opts...)
+// NewArtifact returns a resolver of whole OCI artifacts: the resources of a Tekton bundle, or the YAML and JSON files of an image
+// whose layers are tars, as Flux and others push them. The data is a stream of YAML documents: layers in the order of the manifest,
+// files in the order of their paths. It is for a command line, where the user has chosen the artifact: its bounds are wider than a
+// request can hold. Requests use the parameter [ParamAll] of [New]'s resolver.
+func NewArtifact(o Options) *Resolver {
+	r := New(o)
+	r.artifact = true
 	r.limits = limits{Compressed: maxArtifactLayer, Content: maxArtifactLayer, Layers: maxArtifactLayers}
-	return &Artifact{r}
+	return r
 }
 
-// Close closes idle connections.
-func (a *Artifact) Close() error { return a.resolver.Close() }
-
-// Spec implements [resolve.Resolver].
-func (a *Artifact) Spec() resolve.Spec {
-	s := a.resolver.Spec()
+// artifactSpec is the specification of the resolver of whole artifacts.
+func artifactSpec(s resolve.Spec) resolve.Spec {
 	s.Name, s.Aliases, s.Doc = ArtifactName, nil, "Fetches all resources of an OCI artifact."
-	s.Params = slices.DeleteFunc(slices.Clone(s.Params), func(p resolve.Param) bool {
+	s.Params = slices.DeleteFunc(s.Params, func(p resolve.Param) bool {
 		return p.Name == ParamName || p.Name == ParamKind || p.Name == ParamAll
 	})
 	s.Validate = nil
 	return s
-}
-
-// Resolve implements [resolve.Resolver]. The data is a stream of YAML documents: layers in the order of the manifest, files in
-// the order of their paths.
-func (a *Artifact) Resolve(ctx context.Context, req *resolve.Request) (*resolve.Resource, error) {
-	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
-	res, err := a.resolveArtifact(ctx, req)
-	if err != nil {
-		return nil, classifyError(ctx, "artifact "+req.Get(ParamBundle), err)
-	}
-	return res, nil
-}
-
-func (a *Artifact) resolveArtifact(ctx context.Context, req *resolve.Request) (*resolve.Resource, error) {
-	im, err := a.resolver.openNamed(ctx, req)
-	if err != nil {
-		return nil, err
-	}
-	return a.resolver.resolveWhole(ctx, req, im)
 }
 
 // resolveWhole returns all resources of an image.
@@ -182,6 +158,7 @@ type stream struct {
 	folder string
 }
 
+// addDocument adds a text that may hold several documents. It separates it from the text before, and leaves out one that is blank.
 func (s *stream) addDocument(data []byte) error {
 	if int64(s.buf.Len()+len(data)) > s.max {
 		return tooLargef("its content has more than the %d bytes that are allowed", s.max)

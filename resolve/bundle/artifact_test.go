@@ -46,7 +46,7 @@ func TestArtifactsGiveAllTheirResources(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			f := newFixture(t)
 			digest := f.push(tt.layers...)
-			got, err := NewArtifact(WithTransport(f.transport)).Resolve(t.Context(), request())
+			got, err := NewArtifact(Options{transport: f.transport}).Resolve(t.Context(), request())
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -86,7 +86,7 @@ func TestArtifactsThatAreRefused(t *testing.T) {
 			f.push(tt.layer)
 			req := request()
 			req.MaxBytes = 1000
-			got, err := NewArtifact(WithTransport(f.transport)).Resolve(t.Context(), req)
+			got, err := NewArtifact(Options{transport: f.transport}).Resolve(t.Context(), req)
 			var e *resolve.Error
 			if !errors.As(err, &e) || e.Reason != tt.reason {
 				t.Errorf("got %v, error %v, want %s", got, err, tt.reason)

@@ -42,7 +42,7 @@ func TestCredentials(t *testing.T) {
 	for _, tt := range []struct {
 		name     string
 		params   []string
-		opts     []Option
+		opts     []Options
 		secrets  resolve.Secrets
 		public   bool
 		want     resolve.Reason
@@ -58,7 +58,7 @@ func TestCredentials(t *testing.T) {
 		{"a secret without auths", []string{ParamSecret, "flat"}, nil, secrets, false, resolve.ReasonDenied, `registries stand below "auths"`},
 		{"a secret copied from a laptop", []string{ParamSecret, "laptop"}, nil, secrets, false, resolve.ReasonDenied, "no credential for reg.example.com; credsStore and credHelpers name programs, which Sluice does not run"},
 		{"a secret with a helper", []string{ParamSecret, "helper"}, nil, secrets, false, resolve.ReasonDenied, "which Sluice does not run"},
-		{"two imagePullSecrets, none for the registry", []string{ParamServiceAccount, "elsewhere"}, []Option{WithServiceAccounts(accounts)}, secrets, false, resolve.ReasonDenied, "the Secrets ns/other, ns/empty have no credential for reg.example.com; they have one for other.example.com"},
+		{"two imagePullSecrets, none for the registry", []string{ParamServiceAccount, "elsewhere"}, []Options{{Accounts: accounts}}, secrets, false, resolve.ReasonDenied, "the Secrets ns/other, ns/empty have no credential for reg.example.com; they have one for other.example.com"},
 		{"a secret of another namespace", []string{ParamSecret, "there"}, nil, secrets, false, resolve.ReasonNotFound, "ns/there"},
 		{"a secret that may not be read", []string{ParamSecret, "forbidden"}, nil, secrets, true, resolve.ReasonDenied, "RoleBinding"},
 		{"a broken secret", []string{ParamSecret, "broken"}, nil, secrets, true, resolve.ReasonDenied, "ns/broken"},
@@ -66,14 +66,14 @@ func TestCredentials(t *testing.T) {
 		{"a secret of another type", []string{ParamSecret, "opaque"}, nil, secrets, true, resolve.ReasonDenied, "dockerconfigjson"},
 		{"no secrets at all", []string{ParamSecret, "good"}, nil, nil, true, resolve.ReasonDenied, "cannot be read here"},
 		{"a secret goes before the ServiceAccount", []string{ParamSecret, "good", ParamServiceAccount, "builder"}, nil, secrets, false, "", ""},
-		{"the default ServiceAccount", nil, []Option{WithServiceAccounts(accounts)}, secrets, false, "", ""},
-		{"a ServiceAccount without secrets", []string{ParamServiceAccount, "none"}, []Option{WithServiceAccounts(accounts)}, secrets, false, resolve.ReasonDenied, "refuses access"},
-		{"a ServiceAccount whose secret may not be read", []string{ParamServiceAccount, "builder"}, []Option{WithServiceAccounts(accounts)}, secrets, true, resolve.ReasonDenied, "RoleBinding"},
-		{"a ServiceAccount whose secret is broken", []string{ParamServiceAccount, "broken"}, []Option{WithServiceAccounts(accounts)}, secrets, true, resolve.ReasonDenied, "ns/broken"},
-		{"a ServiceAccount that may not be read", []string{ParamServiceAccount, "x"}, []Option{WithServiceAccounts(accounts)}, secrets, true, resolve.ReasonDenied, "RoleBinding"},
+		{"the default ServiceAccount", nil, []Options{{Accounts: accounts}}, secrets, false, "", ""},
+		{"a ServiceAccount without secrets", []string{ParamServiceAccount, "none"}, []Options{{Accounts: accounts}}, secrets, false, resolve.ReasonDenied, "refuses access"},
+		{"a ServiceAccount whose secret may not be read", []string{ParamServiceAccount, "builder"}, []Options{{Accounts: accounts}}, secrets, true, resolve.ReasonDenied, "RoleBinding"},
+		{"a ServiceAccount whose secret is broken", []string{ParamServiceAccount, "broken"}, []Options{{Accounts: accounts}}, secrets, true, resolve.ReasonDenied, "ns/broken"},
+		{"a ServiceAccount that may not be read", []string{ParamServiceAccount, "x"}, []Options{{Accounts: accounts}}, secrets, true, resolve.ReasonDenied, "RoleBinding"},
 		{"no ServiceAccounts at all", []string{ParamServiceAccount, "x"}, nil, secrets, true, resolve.ReasonDenied, "cannot be read here"},
-		{"the default one cannot be read, the image is public", nil, []Option{WithServiceAccounts(fakeAccounts{})}, secrets, true, "", ""},
-		{"the default one cannot be read, the image is not public", nil, []Option{WithServiceAccounts(fakeAccounts{})}, secrets, false, resolve.ReasonDenied, "RoleBinding"},
+		{"the default one cannot be read, the image is public", nil, []Options{{Accounts: fakeAccounts{}}}, secrets, true, "", ""},
+		{"the default one cannot be read, the image is not public", nil, []Options{{Accounts: fakeAccounts{}}}, secrets, false, resolve.ReasonDenied, "RoleBinding"},
 		{"nothing is known, the image is public", nil, nil, nil, true, "", ""},
 	} {
 		t.Run(tt.name, func(t *testing.T) {

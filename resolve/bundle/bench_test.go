@@ -31,7 +31,7 @@ func BenchmarkResolve(b *testing.B) {
 	if _, err := reg.Push(b.Context(), "v1", bundletest.Task("a", yamlA), bundletest.Task("b", yamlB)); err != nil {
 		b.Fatal(err)
 	}
-	r := New(WithTransport(transport))
+	r := New(Options{transport: transport})
 	b.ReportAllocs()
 	b.RunParallel(func(pb *testing.PB) {
 		req := request(ParamBundle, host+"/team/bundle:v1")

@@ -11,6 +11,7 @@
 package bundle
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -78,53 +79,40 @@ const maxManifest = 1 << 20
 // bundleLimits are the limits of a bundle; as in Tekton, it has at most 20 layers.
 var bundleLimits = limits{Compressed: 4 << 20, Content: 4 << 20, Layers: 20}
 
-// Option configures a resolver.
-type Option func(*Resolver)
+// Options are the options of a resolver. The zero value is ready for use.
+type Options struct {
+	// Network has the addresses, proxies and authorities that the process allows in addition to the configuration. The zero value
+	// allows only public and private addresses.
+	Network netguard.Options
+	// Accounts enables the parameter serviceAccount. Without it, a request that names one fails, and the configuration's default one
+	// counts as having no secrets.
+	Accounts ServiceAccounts
+	// Policies returns the current policies. The resolver calls it for each request; it may return nil. nil stands for no policies.
+	Policies func() *verify.Policies
+	// Clock is for dates in Retry-After; nil ignores them.
+	Clock resolve.Clock
 
-// WithNetwork sets the addresses, proxies and authorities that the process allows in addition to the configuration. Default: the
-// zero options, which allow only public and private addresses.
-func WithNetwork(o netguard.Options) Option {
-	return func(r *Resolver) { r.guards = netguard.NewPool(o) }
+	// transport replaces the guards of the network in tests.
+	transport http.RoundTripper
 }
-
-// WithTransport replaces package resolve/netguard for requests to registries. The transport decides which addresses can be reached,
-// also after a redirect, and which certificates are trusted.
-func WithTransport(t http.RoundTripper) Option { return func(r *Resolver) { r.transport = t } }
-
-// WithServiceAccounts enables the parameter serviceAccount. Without it, a request that names one fails, and the configuration's
-// default one counts as having no secrets.
-func WithServiceAccounts(s ServiceAccounts) Option { return func(r *Resolver) { r.accounts = s } }
-
-// WithPolicies sets the function that returns the current policies. The resolver calls it for each request; it may return nil.
-// Default: no policies.
-func WithPolicies(f func() *verify.Policies) Option { return func(r *Resolver) { r.policies = f } }
-
-// WithClock sets the clock for dates in Retry-After. Default: such dates are ignored.
-func WithClock(c resolve.Clock) Option { return func(r *Resolver) { r.clock = c } }
 
 // Resolver resolves bundles. [New] makes it.
 type Resolver struct {
-	guards    *netguard.Pool
-	transport http.RoundTripper // nil: guards provides it
-	accounts  ServiceAccounts
-	policies  func() *verify.Policies
-	limits    limits
-	clock     resolve.Clock
+	options Options
+	guards  *netguard.Pool
+	limits  limits
+	// artifact: it resolves whole artifacts; see [NewArtifact].
+	artifact bool
 }
 
 var _ resolve.Resolver = (*Resolver)(nil)
 
 // New returns a resolver of bundles.
-func New(opts ...Option) *Resolver {
-	r := &Resolver{
-		guards:   netguard.NewPool(netguard.Options{}),
-		policies: func() *verify.Policies { return nil },
-		limits:   bundleLimits,
+func New(o Options) *Resolver {
+	if o.Policies == nil {
+		o.Policies = func() *verify.Policies { return nil }
 	}
-	for _, o := range opts {
-		o(r)
-	}
-	return r
+	return &Resolver{options: o, guards: netguard.NewPool(o.Network), limits: bundleLimits}
 }
 
 // Close closes idle connections.
@@ -135,7 +123,7 @@ func (r *Resolver) Close() error {
 
 // Spec implements [resolve.Resolver].
 func (r *Resolver) Spec() resolve.Spec {
-	return resolve.Spec{
+	spec := resolve.Spec{
 		Name:      "bundles",
 		Aliases:   []string{"bundle"},
 		Doc:       "Fetches a resource from a Tekton bundle, an OCI image in a registry.",
@@ -178,6 +166,10 @@ func (r *Resolver) Spec() resolve.Spec {
 			return strings.ToLower(ref.Context().RegistryStr())
 		},
 	}
+	if r.artifact {
+		return artifactSpec(spec)
+	}
+	return spec
 }
 
 func checkReference(s string) error {
@@ -221,7 +213,13 @@ func (r *Resolver) Resolve(ctx context.Context, req *resolve.Request) (*resolve.
 	defer cancel() // ends goroutines that the registry library may have left running
 	res, err := r.resolveBundle(ctx, req)
 	if err != nil {
-		return nil, classifyError(ctx, "bundle "+req.Get(ParamBundle), err)
+		failure := judgeError(ctx, err)
+		what := "bundle "
+		if r.artifact {
+			what = "artifact "
+		}
+		failure.Msg = what + req.Get(ParamBundle) + ": " + failure.Msg
+		return nil, failure
 	}
 	return res, nil
 }
@@ -237,26 +235,32 @@ func (r *Resolver) openNamed(ctx context.Context, req *resolve.Request) (*image,
 	if err != nil {
 		return nil, resolve.Errorf(resolve.ReasonFailed, "the configuration is wrong: %w", err)
 	}
-	way := &guard{inner: transport, plain: plain, max: max(maxManifest, r.limits.Compressed), clock: r.clock}
+	way := &guard{inner: transport, plain: plain, max: max(maxManifest, r.limits.Compressed), clock: r.options.Clock}
 	creds, err := r.credentialsFor(ctx, req)
 	if err != nil {
 		return nil, err
 	}
 	im, err := r.openImage(ctx, ref, creds, way)
 	if err != nil {
-		return nil, creds.withNote(err, ref.Context())
+		failure := judgeError(ctx, err)
+		if note := cmp.Or(creds.note, creds.lackFor(ref.Context())); note != "" && failure.Reason == resolve.ReasonDenied {
+			failure.Msg += "; " + note
+		}
+		return nil, failure
 	}
 	_, im.pinned = ref.(name.Digest)
 	im.anonymous = len(creds.entries) == 0
 	return im, nil
 }
 
+// resolveBundle returns one layer of a bundle, or all resources of the image. It finds the layer in the manifest and checks the
+// signatures before it fetches the layer.
 func (r *Resolver) resolveBundle(ctx context.Context, req *resolve.Request) (*resolve.Resource, error) {
 	im, err := r.openNamed(ctx, req)
 	if err != nil {
 		return nil, err
 	}
-	if req.Get(ParamAll) == "true" {
+	if r.artifact || req.Get(ParamAll) == "true" {
 		return r.resolveWhole(ctx, req, im)
 	}
 	im.limits.Content = min(im.limits.Content, req.Limit())
@@ -314,27 +318,25 @@ func referenceWith(s string, plain map[string]bool) (name.Reference, error) {
 
 // plainRegistries returns the registries for which the configuration allows plain HTTP.
 func plainRegistries(req *resolve.Request) map[string]bool {
-	c := req.Config
-	list := resolve.SplitList(c[KeyPlain])
+	c, out := req.Config, map[string]bool{}
+	for _, h := range resolve.SplitList(c[KeyPlain]) {
+		out[strings.ToLower(h)] = true
+	}
 	if ref, err := parseReference(req.Get(ParamBundle)); err == nil {
 		host := strings.ToLower(ref.Context().RegistryStr())
 		hosts, err := resolve.ParseHosts(c[KeyPlain])
 		// The registry library knows which names are local. The guard of the network judges the addresses that they resolve to.
 		if err == nil && hosts.Has(host) || c[KeyPlainPrivate] == "true" && ref.Context().Scheme() == "http" {
-			list = append(list, host)
+			out[host] = true
 		}
-	}
-	out := map[string]bool{}
-	for _, h := range list {
-		out[strings.ToLower(h)] = true
 	}
 	return out
 }
 
 // transportFor returns the transport to registries under a configuration.
 func (r *Resolver) transportFor(c resolve.Config) (http.RoundTripper, error) {
-	if r.transport != nil {
-		return r.transport, nil
+	if r.options.transport != nil {
+		return r.options.transport, nil
 	}
 	g, err := r.guards.Get(c, false)
 	if err != nil {

@@ -214,7 +214,7 @@ func TestSpecReferencesAreChecked(t *testing.T) {
 }
 
 func TestSpecHasNoDoubles(t *testing.T) {
-	spec := New().Spec()
+	spec := New(Options{}).Spec()
 	seen := map[string]bool{}
 	for _, p := range spec.Params {
 		for _, n := range append([]string{p.Name}, p.Aliases...) {

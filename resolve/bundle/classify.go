@@ -15,18 +15,11 @@ import (
 	"sluice.dev/resolve/netguard"
 )
 
-// classifyError turns an error into one for the user who made the request. It quotes a part of the registry's message, without control
-// characters. It omits URLs, because those of blobs carry signatures.
-func classifyError(ctx context.Context, what string, err error) *resolve.Error {
-	out := judgeError(ctx, err)
-	out.Msg = what + ": " + out.Msg
-	var n *noted
-	if out.Reason == resolve.ReasonDenied && errors.As(err, &n) {
-		out.Msg += "; " + n.note
-	}
-	return out
-}
+// The errors of this package pass through the library, which wraps them. This file finds out what has happened, from the most certain
+// source to the least: the end of the request, an error of our own, an answer of the registry, the network.
 
+// judgeError turns an error into one for the user who made the request. It quotes a part of the registry's message, without control
+// characters. It omits URLs, because those of blobs carry signatures.
 func judgeError(ctx context.Context, err error) *resolve.Error {
 	if ctx.Err() != nil {
 		return netguard.Error(ctx, ctx.Err(), "the registry")
@@ -34,11 +27,6 @@ func judgeError(ctx context.Context, err error) *resolve.Error {
 	if own, ok := errors.AsType[*resolve.Error](err); ok {
 		e := *own
 		return &e
-	}
-	if busy, ok := errors.AsType[*busyError](err); ok {
-		out := resolve.Transientf("%w", busy)
-		out.RetryAfter = busy.retryAfter
-		return out
 	}
 	if answer, ok := errors.AsType[*transport.Error](err); ok {
 		return judgeAnswer(answer)

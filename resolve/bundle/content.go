@@ -11,6 +11,9 @@ import (
 	"sluice.dev/resolve"
 )
 
+// Tekton writes a layer as a tar with one file, compressed by gzip. Other tools write the tar alone, or the resource as it is. The
+// content tells them apart, since the types of layers do not.
+
 // tarBlock is the size of a tar header. If a stream exceeds the limit by more than that, it can hold more content than the limit,
 // unless the rest is padding.
 const (

@@ -57,7 +57,7 @@ const (
 // policy or the request demands a signature, it is an error if there is none.
 func (r *Resolver) imageSigners(ctx context.Context, im *image, asked bool) ([]string, error) {
 	uri := im.repo.Name()
-	want := r.policies().Cosign(uri)
+	want := r.options.Policies().Cosign(uri)
 	if len(want.IDs()) == 0 {
 		if asked {
 			return nil, resolve.Errorf(resolve.ReasonVerification, "a cosign signature is asked for, but the operator's policies have no cosign keys or identities for %s", uri)
@@ -104,6 +104,7 @@ type signatures struct {
 	cut bool
 }
 
+// foundIDs returns the IDs of those who have signed, in the order of the policies; nil for nobody.
 func (s *signatures) foundIDs() []string {
 	var out []string
 	for _, id := range s.want.IDs() {
@@ -116,6 +117,7 @@ func (s *signatures) foundIDs() []string {
 
 func (s *signatures) allFound() bool { return len(s.found) == len(s.want.IDs()) }
 
+// whyIncomplete says why nobody has signed: signatures can be missing, not be good, or stand behind the part of a list that is read.
 func (s *signatures) whyIncomplete() string {
 	if s.cut {
 		return fmt.Sprintf("no good cosign signature of %s is in the part of the list of what refers to %s that is read: %d pages, %d bytes at most",
@@ -205,10 +207,8 @@ func (s *signatures) readReferrers(ctx context.Context, digest v1.Hash) error {
 			break
 		}
 		data, err := s.fetchBundle(ctx, d)
-		var refused *resolve.Error
 		switch {
-		case errors.As(err, &refused), isMissing(err):
-			// A listed signature that is missing, or differs from the list, must not hide others.
+		case isFlaw(err):
 			s.recordResult(nil, err)
 		case err != nil:
 			return err
@@ -220,6 +220,13 @@ func (s *signatures) readReferrers(ctx context.Context, digest v1.Hash) error {
 		}
 	}
 	return nil
+}
+
+// isFlaw reports whether an error is about one signature: one that is missing, or differs from the list, must not hide others. A
+// failure of the network is about all of them.
+func isFlaw(err error) bool {
+	refused, ok := errors.AsType[*resolve.Error](err)
+	return isMissing(err) || ok && !refused.Transient
 }
 
 // fetchBundle fetches the bundle of one signature.

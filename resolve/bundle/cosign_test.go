@@ -131,11 +131,11 @@ func TestCosignSignatures(t *testing.T) {
 			digest, err := f.Push(t.Context(), "v1", bundletest.Task("a", yamlA))
 			check(t, err)
 			tt.sign(t, f, digest)
-			enforce, warn := WithPolicies(policies(t, verify.Enforce, tt.trusted...)), WithPolicies(policies(t, verify.Warn, tt.trusted...))
-			for _, opts := range [][]Option{{enforce}, {warn}} {
+			enforce, warn := Options{Policies: policies(t, verify.Enforce, tt.trusted...)}, Options{Policies: policies(t, verify.Warn, tt.trusted...)}
+			for _, opts := range []Options{enforce, warn} {
 				for _, signer := range []string{"", SignerCosign} {
-					demanded := signer != "" || isEnforcing(opts[0])
-					res, err := f.resolve(request(ParamSigner, signer), opts...)
+					demanded := signer != "" || isEnforcing(opts)
+					res, err := f.resolve(request(ParamSigner, signer), opts)
 					if tt.signers > 0 || !demanded {
 						if err != nil || len(res.Signers) != tt.signers {
 							t.Errorf("demanded %v: %v, %v; want %d signers", demanded, res, err, tt.signers)
@@ -151,9 +151,8 @@ func TestCosignSignatures(t *testing.T) {
 	}
 }
 
-func isEnforcing(o Option) bool {
-	r := New(o)
-	return r.policies().Cosign("reg.example.com/team/bundle").Enforced
+func isEnforcing(o Options) bool {
+	return o.Policies().Cosign("reg.example.com/team/bundle").Enforced
 }
 
 func check(t testing.TB, err error) {
@@ -170,7 +169,7 @@ func TestVerifyAgreesWithTheSigners(t *testing.T) {
 	check(t, err)
 	check(t, f.Sign(t.Context(), digest, digest, keys.ecdsa))
 	get := policies(t, verify.Enforce, keys.ecdsa)
-	res, err := f.resolve(request(), WithPolicies(get))
+	res, err := f.resolve(request(), Options{Policies: get})
 	check(t, err)
 	if _, err := verify.Verify(t.Context(), get(), res); err != nil {
 		t.Error(err)
@@ -194,12 +193,12 @@ func TestSignaturesOfIndexes(t *testing.T) {
 	check(t, err)
 	index, err := f.PushIndex(t.Context(), "v1", v1.Descriptor{MediaType: types.OCIManifestSchema1, Digest: child, Size: 1})
 	check(t, err)
-	if _, err := f.resolve(request(), WithPolicies(policies(t, verify.Enforce, keys.ecdsa))); err == nil {
+	if _, err := f.resolve(request(), Options{Policies: policies(t, verify.Enforce, keys.ecdsa)}); err == nil {
 		t.Error("it is not signed, and resolves")
 	}
 	for _, digest := range []v1.Hash{index, child} {
 		check(t, f.Sign(t.Context(), digest, digest, keys.ecdsa))
-		if _, err := f.resolve(request(), WithPolicies(policies(t, verify.Enforce, keys.ecdsa))); err != nil {
+		if _, err := f.resolve(request(), Options{Policies: policies(t, verify.Enforce, keys.ecdsa)}); err != nil {
 			t.Error(err)
 		}
 		check(t, f.Sign(t.Context(), digest, bundletest.HashOf(nil), keys.ecdsa))
@@ -227,11 +226,11 @@ func TestSignaturesThatCannotBeHad(t *testing.T) {
 		w.WriteHeader(http.StatusServiceUnavailable)
 		return true
 	}
-	_, err := f.resolve(request(), WithPolicies(policies(t, verify.Enforce, keys.ecdsa)))
+	_, err := f.resolve(request(), Options{Policies: policies(t, verify.Enforce, keys.ecdsa)})
 	if e := failure(t, err); e.Reason != resolve.ReasonUnavailable || !e.Transient {
 		t.Errorf("reason %q, transient %v: %v", e.Reason, e.Transient, e)
 	}
-	res, err := f.resolve(request(), WithPolicies(policies(t, verify.Warn, keys.ecdsa)))
+	res, err := f.resolve(request(), Options{Policies: policies(t, verify.Warn, keys.ecdsa)})
 	if err != nil || res.Signers != nil {
 		t.Errorf("%v, %v", res, err)
 	}

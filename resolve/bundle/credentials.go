@@ -19,6 +19,10 @@ import (
 	"sluice.dev/resolve"
 )
 
+// Credentials come from Secrets in the namespace of the request, in Docker's format. For example, an entry for reg.example.com/team
+// counts for the image reg.example.com/team/bundle and not for reg.example.com/teams/bundle. The rules are those of the kubelet
+// (pkg/credentialprovider/keyring.go).
+
 // maxPullSecrets bounds the Secrets of one ServiceAccount that are read for a request.
 const maxPullSecrets = 20
 
@@ -62,7 +66,11 @@ func (r *Resolver) credentialsFor(ctx context.Context, req *resolve.Request) (*c
 	if account == "" {
 		return c, nil
 	}
-	names, err := r.pullSecrets(ctx, req.Namespace, account)
+	var names []string
+	var err error = resolve.Errorf(resolve.ReasonDenied, "ServiceAccounts cannot be read here")
+	if r.options.Accounts != nil {
+		names, err = r.options.Accounts.ImagePullSecrets(ctx, req.Namespace, account)
+	}
 	for _, s := range names[:min(len(names), maxPullSecrets)] {
 		if err != nil {
 			break
@@ -73,25 +81,12 @@ func (r *Resolver) credentialsFor(ctx context.Context, req *resolve.Request) (*c
 		return c, nil
 	}
 	var e *resolve.Error
-	if account != defaultAccount(req.Config) || !errors.As(err, &e) || e.Transient || ctx.Err() != nil {
+	if account != cmp.Or(req.Config[KeyServiceAccount], "default") || !errors.As(err, &e) || e.Transient || ctx.Err() != nil {
 		return nil, err
 	}
+	// Public images need no credentials, so that the default account is a try. The note helps if the registry refuses.
 	c.note = fmt.Sprintf("the credentials of the ServiceAccount %s/%s could not be used: %s", req.Namespace, account, err.Error())
 	return c, nil
-}
-
-func defaultAccount(c resolve.Config) string {
-	if s := c[KeyServiceAccount]; s != "" {
-		return s
-	}
-	return "default"
-}
-
-func (r *Resolver) pullSecrets(ctx context.Context, namespace, account string) ([]string, error) {
-	if r.accounts == nil {
-		return nil, resolve.Errorf(resolve.ReasonDenied, "ServiceAccounts cannot be read here")
-	}
-	return r.accounts.ImagePullSecrets(ctx, namespace, account)
 }
 
 // addPullSecret adds an imagePullSecret. It skips one that does not exist, as the kubelet does.
@@ -276,6 +271,7 @@ func (c *credentials) lackFor(target authn.Resource) string {
 // maxNamed bounds the registries and Secrets that a message names.
 const maxNamed = 5
 
+// isBetterThan prefers an entry without wildcards, and then the one with the longer path.
 func (e *entry) isBetterThan(than *entry) bool {
 	if wild, other := strings.Contains(e.host, "*"), strings.Contains(than.host, "*"); wild != other {
 		return other
@@ -300,24 +296,3 @@ func (e *entry) matchesRepo(host, repo string) bool {
 	}
 	return true
 }
-
-// withNote adds to a refusal of a repository why no credential was sent.
-func (c *credentials) withNote(err error, target authn.Resource) error {
-	note := cmp.Or(c.note, c.lackFor(target))
-	if note == "" || err == nil {
-		return err
-	}
-	return &noted{err: err, note: note}
-}
-
-// noted is an error with a note, which counts if the error is a refusal.
-type noted struct {
-	err  error
-	note string
-}
-
-// Error implements error.
-func (n *noted) Error() string { return n.err.Error() }
-
-// Unwrap returns the error.
-func (n *noted) Unwrap() error { return n.err }

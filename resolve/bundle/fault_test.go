@@ -87,7 +87,7 @@ func TestFaultsOfRegistries(t *testing.T) {
 					tt.do(w, r)
 					return true
 				}
-				_, err := f.resolve(request(), WithClock(fixedClock{now}))
+				_, err := f.resolve(request(), Options{Clock: fixedClock{now}})
 				e := failure(t, err)
 				if e.Reason != tt.want || e.Transient != tt.transient || e.RetryAfter != tt.after {
 					t.Errorf("reason %q, transient %v, after %v; want %q, %v, %v: %v", e.Reason, e.Transient, e.RetryAfter, tt.want, tt.transient, tt.after, e)
@@ -146,7 +146,7 @@ func TestRefusalsOfTheTransportPass(t *testing.T) {
 	refuse := func(*http.Request) (*http.Response, error) {
 		return nil, resolve.Errorf(resolve.ReasonForbidden, "the address 10.0.0.1 is not allowed")
 	}
-	_, err := New(WithTransport(roundTrip(refuse))).Resolve(t.Context(), request())
+	_, err := New(Options{transport: roundTrip(refuse)}).Resolve(t.Context(), request())
 	if e := failure(t, err); e.Reason != resolve.ReasonForbidden || e.Transient || !strings.Contains(e.Msg, "10.0.0.1") {
 		t.Errorf("%q: %v", e.Reason, e)
 	}
@@ -180,7 +180,7 @@ func TestHangingRegistriesEndWithTheContext(t *testing.T) {
 			}
 			done := make(chan error, 1)
 			go func() {
-				_, err := New(WithTransport(f.transport)).Resolve(ctx, request())
+				_, err := New(Options{transport: f.transport}).Resolve(ctx, request())
 				done <- err
 			}()
 			<-entered

@@ -30,7 +30,7 @@ func TestLocalRegistriesNeedTheOperatorsConsent(t *testing.T) {
 	ask := func(config resolve.Config) error {
 		r := request(ParamBundle, host+"/team/bundle:v1")
 		maps.Copy(r.Config, config)
-		b := New(WithNetwork(netguard.Options{}))
+		b := New(Options{Network: netguard.Options{}})
 		defer b.Close() //nolint:errcheck // it never fails
 		_, err := b.Resolve(t.Context(), r)
 		return err

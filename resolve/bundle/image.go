@@ -20,6 +20,9 @@ import (
 	"sluice.dev/resolve"
 )
 
+// An image is read in two steps: its manifest, and then only the layers that are wanted. Each is bytes of a bounded number, whose
+// digest this file computes and compares, whatever the registry or the library says about them.
+
 // maxIndex bounds the images that an index may list.
 const maxIndex = 100
 
@@ -63,6 +66,7 @@ func (r *Resolver) openImage(ctx context.Context, ref name.Reference, creds *cre
 		return nil, err
 	}
 	im.top = digest
+	// The reference may name an index: the image is one of those that it lists.
 	if mediaType.IsIndex() {
 		child, err := chooseImage(raw)
 		if err != nil {
@@ -110,6 +114,7 @@ func (im *image) withTags(ctx context.Context, tag name.Tag, err error) error {
 	if len(tags) == 0 {
 		return err
 	}
+	// Registries list tags by name, so that the last ones are mostly the newest.
 	slices.Reverse(tags)
 	if near := brief.Nearest(tag.TagStr(), tags); near != "" {
 		missing.Msg += "; the nearest tag is " + cleanText(near)
@@ -141,6 +146,8 @@ func (im *image) fetchManifest(ctx context.Context, ref name.Reference) ([]byte,
 	return desc.Manifest, types.MediaType(strings.ToLower(strings.TrimSpace(mediaType))), digest, nil
 }
 
+// chooseImage returns the digest of the image that an index stands for. Attestations that BuildKit adds to an index count for nothing:
+// they are for the platform unknown, or have an annotation.
 func chooseImage(raw []byte) (v1.Hash, error) {
 	index, err := v1.ParseIndexManifest(bytes.NewReader(raw))
 	if err != nil {
@@ -169,6 +176,7 @@ func chooseImage(raw []byte) (v1.Hash, error) {
 	return v1.Hash{}, failf("it is an index of %d images; a bundle is one image, or an index with one image or with one for linux/amd64", len(images))
 }
 
+// sha256Only refuses digests of other algorithms, which this package does not compute.
 func sha256Only(h v1.Hash) error {
 	if h.Algorithm != "sha256" || len(h.Hex) != sha256.Size*2 {
 		return failf("it has a digest of the algorithm %s; only sha256 is supported", cleanText(h.Algorithm))

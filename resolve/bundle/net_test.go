@@ -165,9 +165,14 @@ func request(params ...string) *resolve.Request {
 	return r
 }
 
-func (f *fixture) resolve(req *resolve.Request, opts ...Option) (*resolve.Resource, error) {
+func (f *fixture) resolve(req *resolve.Request, opts ...Options) (*resolve.Resource, error) {
 	f.t.Helper()
-	return New(append([]Option{WithTransport(f.transport)}, opts...)...).Resolve(f.t.Context(), req)
+	o := Options{}
+	if len(opts) > 0 {
+		o = opts[0]
+	}
+	o.transport = f.transport
+	return New(o).Resolve(f.t.Context(), req)
 }
 
 // failure is the error as what it has to be.

@@ -47,6 +47,7 @@ func (g *guard) followPages(req *http.Request, resp *http.Response) (*http.Respo
 	for page := 1; ; page++ {
 		raw, err := limit.ReadAll(resp.Body, int64(maxReferrers-size))
 		_ = resp.Body.Close()
+		// If a later page is too long, the pages before it still count.
 		cut := errors.Is(err, limit.ErrTooLarge) && page > 1
 		if err != nil && !cut {
 			return nil, err

@@ -114,7 +114,7 @@ func TestSignaturesByCertificates(t *testing.T) {
 			digest, err := f.Push(t.Context(), "v1", bundletest.Task("a", yamlA))
 			check(t, err)
 			tt.sign(f, digest)
-			res, err := f.resolve(request(), WithPolicies(tt.policy))
+			res, err := f.resolve(request(), Options{Policies: tt.policy})
 			if tt.flaw == "" {
 				check(t, err)
 				_, err = verify.Verify(t.Context(), tt.policy(), res)
@@ -159,7 +159,7 @@ func TestBundlesByKeys(t *testing.T) {
 			digest, err := f.Push(t.Context(), "v1", bundletest.Task("a", yamlA))
 			check(t, err)
 			f.refer(digest, tt.bundles(digest.Hex)...)
-			res, err := f.resolve(request(), WithPolicies(policies(t, verify.Enforce, keys.ecdsa, keys.ed25519, keys.rsa)))
+			res, err := f.resolve(request(), Options{Policies: policies(t, verify.Enforce, keys.ecdsa, keys.ed25519, keys.rsa)})
 			if tt.flaw == "" {
 				if err != nil || len(res.Signers) != tt.signers {
 					t.Errorf("%v, %v; want %d signers", res, err, tt.signers)
@@ -189,7 +189,7 @@ func TestReferrersUnderATag(t *testing.T) {
 		return false
 	}
 	resolved := func() error {
-		_, err := f.resolve(request(), WithPolicies(policies(t, verify.Enforce, keys.ecdsa)))
+		_, err := f.resolve(request(), Options{Policies: policies(t, verify.Enforce, keys.ecdsa)})
 		return err
 	}
 	if e := failure(t, resolved()); !strings.Contains(e.Msg, "it is not signed") {
@@ -249,7 +249,7 @@ func TestManyReferrers(t *testing.T) {
 				return true
 			}
 			f.forget()
-			_, err = f.resolve(request(), WithPolicies(policies(t, verify.Enforce, keys.ecdsa)))
+			_, err = f.resolve(request(), Options{Policies: policies(t, verify.Enforce, keys.ecdsa)})
 			if n := len(f.requests()); n > maxExchanges {
 				t.Errorf("%d requests", n)
 			}
@@ -313,7 +313,7 @@ func TestPagesOfReferrers(t *testing.T) {
 				return true
 			}
 			f.forget()
-			_, err = f.resolve(request(), WithPolicies(policies(t, verify.Enforce, keys.ecdsa)))
+			_, err = f.resolve(request(), Options{Policies: policies(t, verify.Enforce, keys.ecdsa)})
 			if n := len(f.requests()); n > maxExchanges {
 				t.Errorf("%d requests", n)
 			}
@@ -341,7 +341,7 @@ func TestReferrersThatCannotBeHad(t *testing.T) {
 		}
 		return false
 	}
-	both := WithPolicies(policies(t, verify.Enforce, keys.ecdsa, keys.rsa))
+	both := Options{Policies: policies(t, verify.Enforce, keys.ecdsa, keys.rsa)}
 	_, err = f.resolve(request(), both)
 	if e := failure(t, err); e.Reason != resolve.ReasonUnavailable || !e.Transient {
 		t.Errorf("reason %q, transient %v: %v", e.Reason, e.Transient, e)

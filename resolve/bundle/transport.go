@@ -8,12 +8,14 @@ import (
 	"net/http"
 	"strings"
 	"sync/atomic"
-	"time"
 
 	"sluice.dev/internal/limit"
 	"sluice.dev/resolve"
 	"sluice.dev/resolve/netguard"
 )
+
+// The library for registries knows tokens, redirects and both manifests. It does not bound what a registry sends, and its errors do
+// not say whether the network has failed. The guard in this file does both, as the transport under the library.
 
 const (
 	// maxExchanges bounds the HTTP requests for one resource, redirects included. The registry library follows any number.
@@ -60,18 +62,6 @@ func (e *connError) Error() string { return e.err.Error() }
 // Unwrap returns the cause.
 func (e *connError) Unwrap() error { return e.err }
 
-// busyError is an answer that asks to come back later: 408, 429 or 5xx.
-type busyError struct {
-	host       string
-	status     int
-	retryAfter time.Duration
-}
-
-// Error implements error.
-func (e *busyError) Error() string {
-	return fmt.Sprintf("the registry %s answers %d %s", e.host, e.status, http.StatusText(e.status))
-}
-
 // RoundTrip implements [http.RoundTripper].
 func (g *guard) RoundTrip(req *http.Request) (*http.Response, error) {
 	resp, err := g.sendRequest(req)
@@ -106,10 +96,14 @@ func (g *guard) sendRequest(req *http.Request) (*http.Response, error) {
 	switch s := resp.StatusCode; {
 	case s == http.StatusRequestTimeout || s == http.StatusTooManyRequests || s >= 500:
 		_ = resp.Body.Close()
-		wait, _ := netguard.RetryAfter(resp.Header, g.clock)
-		return nil, &busyError{host: req.URL.Host, status: s, retryAfter: wait}
+		busy := resolve.Transientf("the registry %s answers %d %s", req.URL.Host, s, http.StatusText(s))
+		busy.RetryAfter, _ = netguard.RetryAfter(resp.Header, g.clock)
+		return nil, busy
 	case s >= 400:
-		resp.Body = &cutBody{Reader: io.LimitReader(resp.Body, maxErrorBody), Closer: resp.Body}
+		resp.Body = struct {
+			io.Reader
+			io.Closer
+		}{io.LimitReader(resp.Body, maxErrorBody), resp.Body}
 	case resp.ContentLength > g.max:
 		_ = resp.Body.Close()
 		return nil, tooLargef("the registry announces %d bytes; at most %d are allowed", resp.ContentLength, g.max)
@@ -117,11 +111,6 @@ func (g *guard) sendRequest(req *http.Request) (*http.Response, error) {
 		resp.Body = limit.Body(&peerBody{resp.Body, req.URL.Host}, g.max, errTooMuch)
 	}
 	return resp, nil
-}
-
-type cutBody struct {
-	io.Reader
-	io.Closer
 }
 
 // errTooMuch is the error of a body that is larger than allowed.

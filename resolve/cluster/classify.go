@@ -23,9 +23,7 @@ func classifyError(ctx context.Context, what string, err error) *resolve.Error {
 	var status apierrors.APIStatus
 	if !errors.As(err, &status) {
 		// Without an answer, the network failed or the API server is starting.
-		out := resolve.Transientf("%s: the API server cannot be reached", what)
-		out.Err = err
-		return out
+		return resolve.Transientf("%s: the API server cannot be reached", what).Because(err)
 	}
 	s := status.Status()
 	out := &resolve.Error{Reason: resolve.ReasonFailed, Err: err}

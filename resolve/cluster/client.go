@@ -24,6 +24,8 @@ import (
 	"sluice.dev/resolve"
 )
 
+// The client finds the resource of a kind by discovery, one group at a time. client-go's own mappers read all groups first.
+
 // mappingAge is the time for which a found kind is not looked up again. After it, a new preferred version takes effect.
 const mappingAge = time.Minute
 
@@ -89,6 +91,8 @@ func (c *kubeClient) Mapping(ctx context.Context, group, version, kind string) (
 	return m, nil
 }
 
+// findMapping looks for a kind in the given version of its group, or in all versions, the preferred one first. Subresources, whose
+// names have a slash, count for nothing.
 func (c *kubeClient) findMapping(ctx context.Context, group, version, kind string) (*meta.RESTMapping, error) {
 	versions := []string{version}
 	if version == "" {
@@ -115,6 +119,7 @@ func (c *kubeClient) findMapping(ctx context.Context, group, version, kind strin
 	return nil, &meta.NoKindMatchError{GroupKind: schema.GroupKind{Group: group, Kind: kind}, SearchedVersions: versions}
 }
 
+// mappingOf describes the resource of a kind, as discovery lists it.
 func mappingOf(gv schema.GroupVersion, res metav1.APIResource) *meta.RESTMapping {
 	m := &meta.RESTMapping{Resource: gv.WithResource(res.Name), GroupVersionKind: gv.WithKind(res.Kind), Scope: meta.RESTScopeRoot}
 	if res.Namespaced {
@@ -167,9 +172,11 @@ func (c *kubeClient) CanGet(ctx context.Context, user string, gvr schema.GroupVe
 	if err := c.discovery.RESTClient().Get().AbsPath("/readyz").Do(ctx).Error(); errors.As(err, &status) && status.Status().Code >= http.StatusInternalServerError {
 		return false, err
 	}
+	// The first answer may be from before the server had read its roles.
 	return c.reviewAccess(ctx, user, gvr, namespace, name)
 }
 
+// reviewAccess asks the API server whether a user may get an object (authorization.k8s.io/v1, SubjectAccessReview).
 func (c *kubeClient) reviewAccess(ctx context.Context, user string, gvr schema.GroupVersionResource, namespace, name string) (bool, error) {
 	review := &authorizationv1.SubjectAccessReview{Spec: authorizationv1.SubjectAccessReviewSpec{
 		User: user, Groups: groupsOf(user),

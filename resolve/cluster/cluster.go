@@ -111,6 +111,7 @@ func scopeOf(r *resolve.Request) string {
 	return s
 }
 
+// checksAccess reports whether the configuration demands that the requester may read the object.
 func checksAccess(c resolve.Config) bool {
 	// The configuration refuses a value that is no boolean. If one gets here, checking is the safe side.
 	v, err := strconv.ParseBool(strings.TrimSpace(c[KeyCheckAccess]))
@@ -130,6 +131,8 @@ func (r *Resolver) Resolve(ctx context.Context, req *resolve.Request) (*resolve.
 	return nil, own
 }
 
+// resolveObject checks everything before it reads the object: its kind, its namespace, and the rights of the user. So a refusal is the
+// same whether the object exists or not.
 func (r *Resolver) resolveObject(ctx context.Context, req *resolve.Request) (*resolve.Resource, error) {
 	namespace := cmp.Or(req.Get(ParamNamespace), req.Namespace)
 	if err := errors.Join(checkNamespace(namespace), checkName(req.Get(ParamName))); err != nil {
@@ -165,6 +168,8 @@ func (r *Resolver) resolveObject(ctx context.Context, req *resolve.Request) (*re
 	return out, nil
 }
 
+// checkAccess demands that the identity of the request may read the object. A request without an identity is refused, because nobody's
+// rights could be asked for.
 func (r *Resolver) checkAccess(ctx context.Context, req *resolve.Request, m *meta.RESTMapping, namespace, what string) error {
 	if req.Identity == "" {
 		return resolve.Errorf(resolve.ReasonForbidden, "%s: the operator lets objects be read only on behalf of a ServiceAccount, and the request belongs to no run or delivery that has one", what)
@@ -179,6 +184,7 @@ func (r *Resolver) checkAccess(ctx context.Context, req *resolve.Request, m *met
 	return nil
 }
 
+// newResource is the result, with the annotations of Tekton's resolver. An object can change, so the resource is not immutable.
 func newResource(data []byte, obj *unstructured.Unstructured, m *meta.RESTMapping, namespace string) *resolve.Resource {
 	annotations := map[string]string{
 		AnnotationName:                obj.GetName(),
@@ -253,6 +259,7 @@ func renderYAML(obj *unstructured.Unstructured, gvk schema.GroupVersionKind) ([]
 	return yaml.Marshal(out)
 }
 
+// describeObject names an object in errors, such as Task "build" in the namespace "ci".
 func describeObject(m *meta.RESTMapping, namespace, name string) string {
 	s := fmt.Sprintf("%s %q", m.GroupVersionKind.Kind, name)
 	if namespace != "" {
@@ -280,6 +287,7 @@ func mayReadNamespace(c resolve.Config, namespace string) error {
 	return nil
 }
 
+// checkName accepts what can be a part of a path in the API, since kinds have different rules for their names.
 func checkName(s string) error {
 	if len(s) > 253 {
 		return errors.New("the name is longer than 253 bytes")
@@ -290,6 +298,7 @@ func checkName(s string) error {
 	return nil
 }
 
+// checkNamespace accepts the name of a namespace, and the empty text, which stands for the default.
 func checkNamespace(s string) error {
 	if s == "" {
 		return nil
@@ -300,6 +309,7 @@ func checkNamespace(s string) error {
 	return nil
 }
 
+// checkNamespaces accepts a list of namespaces, or *. A list without an entry is an error: it looks like a restriction and is none.
 func checkNamespaces(s string) error {
 	list := resolve.SplitList(s)
 	if len(list) == 0 {

@@ -15,6 +15,9 @@ import (
 	"sluice.dev/resolve"
 )
 
+// Tekton's requests name a kind without its group, task for example. The operator's list of kinds then says which groups it can be in,
+// so that a CRD of the same kind in another group is never read by accident.
+
 // allowsKind reports whether an entry allows a kind, in lower case. Only the name of Secrets allows these.
 func allowsKind(a resolve.Kind, kind, group string) bool {
 	if kind == "secret" && group == "" {
@@ -57,6 +60,8 @@ func (r *Resolver) requestedMapping(ctx context.Context, req *resolve.Request) (
 	return pickMapping(found, groups, allowed, kind, list)
 }
 
+// pickMapping returns the only kind that was found. Several are an error, because the resolver must not guess between groups. With
+// none, the error tells a kind that the cluster does not have from one that is not allowed.
 func pickMapping(found []*meta.RESTMapping, groups []string, allowed []resolve.Kind, kind, list string) (*meta.RESTMapping, error) {
 	switch len(found) {
 	case 1:
@@ -137,6 +142,7 @@ func checkKindName(kind string) error {
 	return nil
 }
 
+// checkKindParam accepts KIND and KIND.GROUP in any case. Whether there is such a kind, and whether it is allowed, is decided later.
 func checkKindParam(s string) error {
 	kind, group, given := strings.Cut(strings.ToLower(s), ".")
 	if given && len(validation.IsDNS1123Subdomain(group)) > 0 {

@@ -45,7 +45,7 @@ func run(ctx context.Context, args []string, out io.Writer, resolvers []resolve.
 		return err
 	}
 	if len(args) > 0 && args[0] == "resolve" && !slices.Contains([]string{"-h", "--help"}, args[len(args)-1]) {
-		return errors.Join(resolveOnce(ctx, registry, args[1:], out), closeAll(resolvers))
+		return errors.Join(resolveOnce(ctx, registry, args[1:], out), resolve.CloseAll(resolvers))
 	}
 	if len(resolvers) == 0 {
 		return errors.New("there is no resolver to run")

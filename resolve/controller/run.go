@@ -30,6 +30,9 @@ import (
 	"sluice.dev/resolve/verify"
 )
 
+// A process is made in this order: clients, memory, metrics and tracing; then the resolvers; then the watches of their ConfigMaps. It
+// answers no request before each of these was read once, since a default may allow more than the operator's value.
+
 // Starter is a resolver that has to be started, in a cluster only. Start is called once, before the first request; ctx ends with the process.
 type Starter interface {
 	Start(ctx context.Context) error
@@ -97,12 +100,13 @@ func ownOf(resolvers []resolve.Resolver) *process.Own {
 	}
 	own.Make = func(*process.Process) (resolution.Make, error) {
 		return func(ctx context.Context, _ func() *verify.Policies) ([]resolve.Resolver, func() error, error) {
-			return resolvers, func() error { return closeAll(resolvers) }, startAll(ctx, resolvers)
+			return resolvers, func() error { return resolve.CloseAll(resolvers) }, startAll(ctx, resolvers)
 		}, nil
 	}
 	return own
 }
 
+// startAll starts the resolvers that want it, one after the other, and stops at the first error.
 func startAll(ctx context.Context, resolvers []resolve.Resolver) error {
 	for _, r := range resolvers {
 		if s, ok := r.(Starter); ok {
@@ -112,19 +116,6 @@ func startAll(ctx context.Context, resolvers []resolve.Resolver) error {
 		}
 	}
 	return nil
-}
-
-func closeAll(resolvers []resolve.Resolver) error {
-	var errs []error
-	for _, r := range resolvers {
-		switch c := r.(type) {
-		case interface{ Close() error }:
-			errs = append(errs, c.Close())
-		case interface{ Close() }:
-			c.Close()
-		}
-	}
-	return errors.Join(errs...)
 }
 
 // newProcess makes the clients of a process and divides its memory.
@@ -236,11 +227,13 @@ func resolversPart(ctx context.Context, p *process.Process, o Options, own *proc
 	if o.Store != nil {
 		adapter.Store = o.Store
 	}
-	publishers, err := publishersOf(p, rs.Specs)
-	if err != nil {
-		return none, errors.Join(err, rs.Close())
-	}
-	for _, publisher := range publishers {
+	for _, spec := range rs.Specs {
+		schema, err := spec.Schema()
+		if err != nil {
+			return none, errors.Join(err, rs.Close())
+		}
+		// It tells those who make requests which parameters there are. Nothing waits for it.
+		publisher := &resolution.SchemaPublisher{Kube: p.Kube, Namespace: p.Namespace, Resolver: spec.Name, Schema: schema, Log: p.Log, Clock: p.Clock}
 		p.Go(func() { publisher.Run(ctx) })
 	}
 	var waits []<-chan struct{}
@@ -257,17 +250,4 @@ func resolversPart(ctx context.Context, p *process.Process, o Options, own *proc
 	return process.Part{Name: "resolvers", Run: func(ctx context.Context, ready func()) error {
 		return errors.Join(resolving(ctx, ready), rs.Close())
 	}}, nil
-}
-
-// publishersOf tell those who make requests which parameters there are. Nothing waits for them.
-func publishersOf(p *process.Process, specs []resolve.Spec) ([]*resolution.SchemaPublisher, error) {
-	var out []*resolution.SchemaPublisher
-	for _, spec := range specs {
-		schema, err := spec.Schema()
-		if err != nil {
-			return nil, err
-		}
-		out = append(out, &resolution.SchemaPublisher{Kube: p.Kube, Namespace: p.Namespace, Resolver: spec.Name, Schema: schema, Log: p.Log, Clock: p.Clock})
-	}
-	return out, nil
 }

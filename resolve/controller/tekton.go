@@ -16,6 +16,9 @@ import (
 	"sluice.dev/resolve"
 )
 
+// Tekton's packages are not imported: they would bring its module and Knative. So resolvers are taken by the shape of their methods,
+// and values of Tekton's types go through JSON, which both sides agree on.
+
 // TektonResource has the methods of ResolvedResource of Tekton's framework (tektoncd/pipeline,
 // pkg/resolution/resolver/framework/interface.go). S is pipeline/v1.RefSource.
 type TektonResource[S any] interface {
@@ -61,34 +64,33 @@ type TektonContext func(ctx context.Context, r *resolve.Request) context.Context
 // namespace with equal parameters share a fetch. Initialize gets a context that ends with the process, without the clients that
 // Knative injects.
 func FromTekton[Q, S any, R TektonResource[S]](r TektonResolver[Q, R], add TektonContext) resolve.Resolver {
-	return newTekton(r, add, func(ctx context.Context, text []byte) (*resolve.Resource, error) {
-		var spec Q
-		if err := json.Unmarshal(text, &spec); err != nil {
-			return nil, resolve.Errorf(resolve.ReasonInvalid, "the request does not fit the resolver: %w", err)
-		}
-		if err := r.Validate(ctx, &spec); err != nil {
-			return nil, resolve.Errorf(resolve.ReasonInvalid, "%w", err)
-		}
-		found, err := r.Resolve(ctx, &spec)
-		return resourceOf[S](found, err)
-	})
+	return newTekton(r, add, fetchBy[S](r.Validate, r.Resolve))
 }
 
 // FromTektonParams is [FromTekton] for resolvers of Tekton's older framework, which know no URL.
 func FromTektonParams[P, S any, R TektonResource[S]](r TektonParamsResolver[P, R], add TektonContext) resolve.Resolver {
-	return newTekton(r, add, func(ctx context.Context, text []byte) (*resolve.Resource, error) {
-		var spec struct {
-			Params []P `json:"params"`
-		}
+	type request struct {
+		Params []P `json:"params"`
+	}
+	return newTekton(r, add, fetchBy[S](
+		func(ctx context.Context, q *request) error { return r.ValidateParams(ctx, q.Params) },
+		func(ctx context.Context, q *request) (R, error) { return r.Resolve(ctx, q.Params) },
+	))
+}
+
+// fetchBy returns the function that fetches for the spec of a request, in JSON. Q is the type that the resolver reads the spec into.
+func fetchBy[S, Q any, R TektonResource[S]](validate func(context.Context, *Q) error, find func(context.Context, *Q) (R, error)) func(context.Context, []byte) (*resolve.Resource, error) {
+	return func(ctx context.Context, text []byte) (*resolve.Resource, error) {
+		var spec Q
 		if err := json.Unmarshal(text, &spec); err != nil {
 			return nil, resolve.Errorf(resolve.ReasonInvalid, "the request does not fit the resolver: %w", err)
 		}
-		if err := r.ValidateParams(ctx, spec.Params); err != nil {
+		if err := validate(ctx, &spec); err != nil {
 			return nil, resolve.Errorf(resolve.ReasonInvalid, "%w", err)
 		}
-		found, err := r.Resolve(ctx, spec.Params)
+		found, err := find(ctx, &spec)
 		return resourceOf[S](found, err)
-	})
+	}
 }
 
 // tekton is a resolver that was written for Tekton.
@@ -104,6 +106,8 @@ type tekton struct {
 	failure error
 }
 
+// newTekton describes a resolver by what Tekton's interfaces say of it. Its name is the label that selects it. Nothing is declared,
+// because those interfaces have no list of parameters and keys.
 func newTekton(r TektonBase, add TektonContext, fetch func(context.Context, []byte) (*resolve.Resource, error)) *tekton {
 	if add == nil {
 		add = func(ctx context.Context, _ *resolve.Request) context.Context { return ctx }

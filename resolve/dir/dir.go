@@ -56,6 +56,7 @@ func (d *Resolver) Spec() resolve.Spec {
 // pathInRoot returns the path as it is below the root.
 func pathInRoot(p string) string { return path.Clean(strings.TrimLeft(p, "/")) }
 
+// checkPath refuses paths that leave the directory by their text. Symbolic links are for readBelow.
 func checkPath(v string) error {
 	if !fs.ValidPath(pathInRoot(v)) || pathInRoot(v) == "." {
 		return errors.New("it is no path of a file inside the directory")
@@ -89,6 +90,8 @@ var errNoRoot = errors.New("no directory")
 // errNoFile means that the path exists and is no regular file.
 var errNoFile = errors.New("no regular file")
 
+// readBelow reads a regular file of at most most bytes. os.Root keeps the path below the root, whatever symbolic links are on it, also
+// if they change in the meantime.
 func readBelow(root, file string, most int64) (data []byte, err error) {
 	r, err := os.OpenRoot(root)
 	if err != nil {

@@ -28,14 +28,9 @@ func (b *broken) step() {
 	}
 }
 
-func (b *broken) openAdvertisement(ctx context.Context) (io.ReadCloser, error) {
+func (b *broken) exchange(ctx context.Context, body []byte, version2 bool) (io.ReadCloser, error) {
 	b.step()
-	return b.remote.openAdvertisement(ctx)
-}
-
-func (b *broken) sendRequest(ctx context.Context, body []byte, idempotent bool) (io.ReadCloser, error) {
-	b.step()
-	return b.remote.sendRequest(ctx, body, idempotent)
+	return b.remote.exchange(ctx, body, version2)
 }
 
 // A defect that shows while several wait, at any step of a fetch, becomes an error for each of them, and the process lives.

@@ -8,6 +8,9 @@ import (
 	"sluice.dev/resolve"
 )
 
+// Requests for several files of one commit are common: a pipeline and its tasks. Each fetch costs the server a request, so that those
+// who come while one runs gather for the next.
+
 // batch is a set of objects for one fetch.
 type batch struct {
 	*shared
@@ -75,6 +78,8 @@ func (m *mirror) wantObjects(caps capabilities, ids []string, most int64) want {
 	return w
 }
 
+// joinBatch adds objects to the next fetch, and waits for it. It starts the goroutine that fetches, unless that runs. each bounds the
+// bytes of one object, most those of the whole fetch. The batch is not nil, also with an error.
 func (m *mirror) joinBatch(ctx context.Context, ids []string, each, most int64) (*batch, error) {
 	m.mu.Lock()
 	b := m.next
@@ -105,6 +110,8 @@ func (m *mirror) joinBatch(ctx context.Context, ids []string, each, most int64) 
 	return b, b.err
 }
 
+// runBatches fetches one batch after the other, until nobody has joined a next one. So a mirror has at most one such fetch at a time,
+// and whoever comes during it shares the next.
 func (m *mirror) runBatches() {
 	for {
 		m.mu.Lock()
@@ -122,6 +129,8 @@ func (m *mirror) runBatches() {
 	}
 }
 
+// runBatch fetches the objects of a batch that the fetch before has not brought. They are sorted, so that equal batches are equal
+// requests.
 func (m *mirror) runBatch(b *batch) error {
 	ids := make([]string, 0, len(b.ids))
 	for id := range b.ids {

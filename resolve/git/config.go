@@ -1,7 +1,6 @@
 package git
 
 import (
-	"errors"
 	"fmt"
 	"maps"
 	"net/url"
@@ -14,6 +13,9 @@ import (
 	"sluice.dev/resolve/netguard"
 	"sluice.dev/resolve/verify"
 )
+
+// The configuration has Tekton's form: plain keys, and named configurations whose keys have the prefix NAME. A request chooses one by
+// configKey, or the first that lists its host holds. What restricts access holds whatever a request chooses: see restrictions.
 
 // ConfigMapName is the name of the ConfigMap with the configuration, as in Tekton.
 const ConfigMapName = "git-resolver-config"
@@ -56,20 +58,6 @@ func checkDuration(v string) error {
 	return nil
 }
 
-// withoutParamName removes the parameter's name from the beginning of a text, because the caller puts it in front.
-func withoutParamName(check func(string) error) func(string) error {
-	return func(v string) error {
-		err := check(v)
-		if err == nil {
-			return nil
-		}
-		if name, rest, ok := strings.Cut(err.Error(), ": "); ok && !strings.ContainsAny(name, " \"") {
-			return errors.New(rest)
-		}
-		return err
-	}
-}
-
 func checkBytes(v string) error {
 	if n, err := strconv.ParseInt(v, 10, 64); err != nil || n < minBytes || n > 1<<50 {
 		return fmt.Errorf("%q is no number of bytes from %d to %d", v, minBytes, int64(1)<<50)
@@ -95,6 +83,7 @@ func withScheme(server string) string {
 	return server
 }
 
+// checkServerURL accepts the address of a server, with a path if the server is below one, and without a scheme.
 func checkServerURL(v string) error {
 	u, err := url.Parse(withScheme(v))
 	if err != nil || (u.Scheme != "https" && u.Scheme != "http") || u.Host == "" || u.User != nil || u.RawQuery != "" || u.Fragment != "" || hasControl(v) {
@@ -116,7 +105,7 @@ func configKeys() []resolve.Key {
 	return append([]resolve.Key{
 		{Name: keyTimeout, Default: "1m", Check: checkDuration, Doc: "How long one request may take."},
 		{Name: keyDefaultURL, Doc: "The repository where a request names none."},
-		{Name: keyDefaultRevision, Default: "main", Check: optional(checkRevision), Doc: "The revision where a request names none."},
+		{Name: keyDefaultRevision, Default: "main", Check: optional(func(v string) error { return invalidParam("revision", checkRevision(v)) }), Doc: "The revision where a request names none."},
 		{Name: keyDefaultOrg, Doc: "The organization where a request names none."},
 		{Name: keySCMType, Default: defaultProvider, Check: optional(checkSCMType), Doc: "The provider whose API the resolver uses if a request names repo."},
 		{Name: keyServerURL, Check: optional(checkServerURL), Doc: "The address of that server; empty for the provider's public one."},
@@ -132,7 +121,7 @@ func configKeys() []resolve.Key {
 		{Name: keyRefTTL, Default: "5s", Check: checkDuration, Doc: "How long the resolver trusts its last look at a branch or tag."},
 		{Name: keyPackBytes, Default: strconv.FormatInt(defaultPackBytes, 10), Check: checkBytes, Doc: "How many bytes one fetch may transfer, at most half of max-cache-bytes. A server without partial fetches sends all files of a commit."},
 		{Name: keyCacheBytes, Default: strconv.FormatInt(defaultCacheBytes, 10), Check: checkBytes, Doc: "How many bytes the mirrors of repositories take on disk, including running fetches. The volume needs an eighth more."},
-		{Name: keyPolicy, Check: optional(withoutParamName(resolve.Parses(ParsePolicy))), Wrong: resolve.Closes, Doc: "Which repositories, revisions and paths may be read: a Policy in YAML."},
+		{Name: keyPolicy, Check: optional(resolve.Parses(ParsePolicy)), Wrong: resolve.Closes, Doc: "Which repositories, revisions and paths may be read: a Policy in YAML."},
 		{Name: keySigners, Check: optional(resolve.Parses(verify.ParseCommitKeys)), Wrong: resolve.Closes, Doc: "If set, commits or tags must be signed by one of these: lines of git's allowed_signers file, and OpenPGP keys in armor."},
 	}, netguard.Keys(true, true)...)
 }
@@ -206,6 +195,7 @@ func hostIn(list string, names ...string) bool {
 	return err == nil && hosts.Has(names...)
 }
 
+// durationOf returns a duration of the configuration, which was checked before; otherwise is for a configuration without defaults.
 func (s settings) durationOf(key string, otherwise time.Duration) time.Duration {
 	if d, err := time.ParseDuration(s.Config[key]); err == nil && d >= 0 {
 		return d
@@ -216,13 +206,6 @@ func (s settings) durationOf(key string, otherwise time.Duration) time.Duration 
 func (s settings) bytesOf(key string, otherwise int64) int64 {
 	if n, err := strconv.ParseInt(s.Config[key], 10, 64); err == nil && n > 0 {
 		return n
-	}
-	return otherwise
-}
-
-func (s settings) valueOr(key, otherwise string) string {
-	if v := s.Config[key]; v != "" {
-		return v
 	}
 	return otherwise
 }

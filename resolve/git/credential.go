@@ -11,6 +11,10 @@ import (
 	"sluice.dev/resolve/verify"
 )
 
+// A credential comes from a Secret that the request names, in its namespace, or from the operator's Secret, which only goes to the
+// hosts that the configuration lists. If the request names none and the host is not listed, the request is anonymous, which SSH does
+// not allow.
+
 // credential is the login of a request; the zero value is an anonymous one.
 type credential struct {
 	authorization string
@@ -78,7 +82,7 @@ func cloneCredential(ctx context.Context, r *resolve.Request, s settings, repo r
 		cred.authorization = basicAuthHeader(cmp.Or(repo.user, "git"), token)
 		return cred, checkPlain(s, repo)
 	case name == "" && repo.scheme != "git" && s.Config[keyAuthSecret] != "" && hostIn(s.Config[keyHosts], repo.hostNames()...):
-		namespace, name, host = s.valueOr(keyAuthSecretNS, "default"), s.Config[keyAuthSecret], ""
+		namespace, name, host = cmp.Or(s.Config[keyAuthSecretNS], "default"), s.Config[keyAuthSecret], ""
 	}
 	if name == "" {
 		cred.ssh.knownHosts = []byte(s.Config[keyKnownHosts])

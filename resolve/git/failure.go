@@ -9,6 +9,9 @@ import (
 	"sluice.dev/resolve"
 )
 
+// An error of the resolver is one of three: it is the request's, the server's, or this machine's. Users can mend the first, and not
+// the last; so errors of files and processes have a reason of their own, and are transient.
+
 // userErrorFor turns an error into one for the user.
 func (g *Resolver) userErrorFor(err error, repo repository) error {
 	where := repo.canonicalName()
@@ -22,16 +25,12 @@ func (g *Resolver) userErrorFor(err error, repo repository) error {
 		return known
 	case errors.Is(err, errDiskFull):
 		e := resolve.Transientf("the resolver's disk is full or cannot be written, and there is no other place for what it has to fetch")
-		e.Reason, e.Err = resolve.ReasonLocal, err
-		return e
+		e.Reason = resolve.ReasonLocal
+		return e.Because(err)
 	case errors.As(err, &damaged):
-		e := resolve.Errorf(resolve.ReasonFailed, "%s: the server sent objects that git does not take", where)
-		e.Err = err
-		return e
+		return resolve.Errorf(resolve.ReasonFailed, "%s: the server sent objects that git does not take", where).Because(err)
 	case errors.Is(err, errCorrupt) || errors.Is(err, errMissing):
-		e := resolve.Transientf("%s: the server did not send what the commit refers to", where)
-		e.Err = err
-		return e
+		return resolve.Transientf("%s: the server did not send what the commit refers to", where).Because(err)
 	}
 	return explainRemoteError(err, where)
 }
@@ -56,6 +55,6 @@ func localFailure(err error) error {
 		return nil
 	}
 	e := resolve.Transientf("the resolver cannot work with its files or its git command: %s", text)
-	e.Reason, e.Err = resolve.ReasonLocal, err
-	return e
+	e.Reason = resolve.ReasonLocal
+	return e.Because(err)
 }

@@ -19,11 +19,6 @@ import (
 // gitrepository-layout). An object is a file of its own, or in a pack, which is fetched as a whole. The alternates of a repository
 // are ignored.
 
-// filer is a remote that provides the files of a repository.
-type filer interface {
-	openFile(ctx context.Context, path string) (io.ReadCloser, error)
-}
-
 // maxHeadFile bounds the file HEAD, maxPackList the list of packs.
 const (
 	maxHeadFile = 4096
@@ -44,8 +39,8 @@ func (h *httpRemote) openFile(ctx context.Context, path string) (io.ReadCloser, 
 }
 
 // eachLine visits the lines of a file of at most limit bytes.
-func eachLine(ctx context.Context, f filer, path string, limit int64, visit func(string) error) error {
-	body, err := f.openFile(ctx, path)
+func eachLine(ctx context.Context, h *httpRemote, path string, limit int64, visit func(string) error) error {
+	body, err := h.openFile(ctx, path)
 	if err != nil {
 		return err
 	}
@@ -69,14 +64,14 @@ func eachLine(ctx context.Context, f filer, path string, limit int64, visit func
 
 // listDumbServer returns the capabilities of a web server; visit gets all refs, also the one that HEAD names.
 func (s *session) listDumbServer(ctx context.Context, visit func(name, object string)) (caps capabilities, err error) {
-	f, ok := s.remote.(filer)
+	h, ok := s.remote.(*httpRemote)
 	if !ok {
 		return caps, errDumb
 	}
 	caps = capabilities{files: true, format: "sha1"}
 	head := ""
 	if visit != nil {
-		if err := eachLine(ctx, f, "/HEAD", maxHeadFile, func(line string) error {
+		if err := eachLine(ctx, h, "/HEAD", maxHeadFile, func(line string) error {
 			head = strings.TrimSpace(strings.TrimPrefix(line, "ref:"))
 			return nil
 		}); err != nil && !notFound(err) {
@@ -89,7 +84,7 @@ func (s *session) listDumbServer(ctx context.Context, visit func(name, object st
 		}
 	}
 	n := 0
-	err = eachLine(ctx, f, pathRefs, maxAdvertisement, func(line string) error {
+	err = eachLine(ctx, h, pathRefs, maxAdvertisement, func(line string) error {
 		id, name, ok := strings.Cut(line, "\t")
 		if !ok || !isObjectID(id) {
 			return errGarbage
@@ -113,7 +108,7 @@ func (s *session) listDumbServer(ctx context.Context, visit func(name, object st
 
 // fetchFiles fetches objects from a web server, packs of at most limit bytes.
 func (m *mirror) fetchFiles(ctx context.Context, ids []string, limit int64) error {
-	f, ok := m.remote.(filer)
+	h, ok := m.remote.(*httpRemote)
 	if !ok {
 		return errDumb
 	}
@@ -123,7 +118,7 @@ func (m *mirror) fetchFiles(ctx context.Context, ids []string, limit int64) erro
 	}
 	var packed []string
 	for _, id := range left {
-		switch err := m.fetchLoose(ctx, f, id, limit); {
+		switch err := m.fetchLoose(ctx, h, id, limit); {
 		case notFound(err):
 			packed = append(packed, id)
 		case err != nil:
@@ -134,7 +129,7 @@ func (m *mirror) fetchFiles(ctx context.Context, ids []string, limit int64) erro
 		return nil
 	}
 	var packs []string
-	if err := eachLine(ctx, f, "/objects/info/packs", maxPackList, func(line string) error {
+	if err := eachLine(ctx, h, "/objects/info/packs", maxPackList, func(line string) error {
 		if name, ok := strings.CutPrefix(line, "P "); ok && packName.MatchString(name) {
 			packs = append(packs, name)
 		}
@@ -142,6 +137,7 @@ func (m *mirror) fetchFiles(ctx context.Context, ids []string, limit int64) erro
 	}); err != nil && !notFound(err) {
 		return err
 	}
+	// The list does not say which pack has which object, so the packs are fetched in its order until nothing is missing.
 	for _, name := range packs {
 		m.mu.Lock()
 		known := m.packs[name]
@@ -149,7 +145,7 @@ func (m *mirror) fetchFiles(ctx context.Context, ids []string, limit int64) erro
 		if known {
 			continue
 		}
-		if err := m.fetchPack(ctx, f, name, limit); err != nil {
+		if err := m.fetchPack(ctx, h, name, limit); err != nil {
 			return err
 		}
 		if packed, err = m.missingObjects(ctx, packed); err != nil || len(packed) == 0 {
@@ -168,8 +164,8 @@ func notFound(err error) bool {
 }
 
 // fetchPack fetches a pack of at most limit bytes.
-func (m *mirror) fetchPack(ctx context.Context, f filer, name string, limit int64) error {
-	err := m.store.receivePack(ctx, m, false, limit, func(w io.Writer) error { return copyFile(ctx, f, "/objects/pack/"+name, w, limit) })
+func (m *mirror) fetchPack(ctx context.Context, h *httpRemote, name string, limit int64) error {
+	err := m.store.receivePack(ctx, m, false, limit, func(w io.Writer) error { return copyFile(ctx, h, "/objects/pack/"+name, w, limit) })
 	if err != nil {
 		return err
 	}
@@ -183,8 +179,8 @@ func (m *mirror) fetchPack(ctx context.Context, f filer, name string, limit int6
 }
 
 // copyFile writes a file of at most limit bytes to w.
-func copyFile(ctx context.Context, f filer, path string, w io.Writer, limit int64) error {
-	body, err := f.openFile(ctx, path)
+func copyFile(ctx context.Context, h *httpRemote, path string, w io.Writer, limit int64) error {
+	body, err := h.openFile(ctx, path)
 	if err != nil {
 		return err
 	}
@@ -199,13 +195,13 @@ func copyFile(ctx context.Context, f filer, path string, w io.Writer, limit int6
 }
 
 // fetchLoose fetches an object that is a file of its own.
-func (m *mirror) fetchLoose(ctx context.Context, f filer, id string, limit int64) (err error) {
+func (m *mirror) fetchLoose(ctx context.Context, h *httpRemote, id string, limit int64) (err error) {
 	staging, err := os.MkdirTemp(m.dir, "incoming-")
 	if err != nil {
 		return diskError(err)
 	}
 	defer func() { _ = os.RemoveAll(staging) }()
-	body, err := f.openFile(ctx, "/objects/"+id[:2]+"/"+id[2:])
+	body, err := h.openFile(ctx, "/objects/"+id[:2]+"/"+id[2:])
 	if err != nil {
 		return err
 	}
@@ -218,6 +214,7 @@ func (m *mirror) fetchLoose(ctx context.Context, f filer, id string, limit int64
 	case err != nil:
 		return diskError(err)
 	}
+	// What a web server gives counts only if its hash is the ID that was asked for.
 	o, err := (&mirror{dir: staging}).openLoose(id)
 	if err != nil {
 		return errGarbage
@@ -226,12 +223,12 @@ func (m *mirror) fetchLoose(ctx context.Context, f filer, id string, limit int64
 	if o.size > maxPlain {
 		return resolve.Errorf(resolve.ReasonTooLarge, "an object of the repository has more than %d bytes", maxPlain)
 	}
-	h := newHash(m.objectFormat())
-	_, _ = fmt.Fprintf(h, "%s %d\x00", o.kind, o.size) // writing to a hash never fails
-	if _, err := io.Copy(h, &o.left); err != nil || o.checkEnd() != nil {
+	sum := newHash(m.objectFormat())
+	_, _ = fmt.Fprintf(sum, "%s %d\x00", o.kind, o.size) // writing to a hash never fails
+	if _, err := io.Copy(sum, &o.left); err != nil || o.checkEnd() != nil {
 		return errGarbage
 	}
-	if name, err := nameOf(h); err != nil || name != id {
+	if name, err := nameOf(sum); err != nil || name != id {
 		return errGarbage
 	}
 	return m.store.adoptLoose(m, filepath.Join(staging, "objects"))

@@ -9,6 +9,9 @@ import (
 	"sluice.dev/resolve"
 )
 
+// Work that several requests wait for runs in a goroutine of its own. It must not end with the request that began it, but with the
+// last one that waits; and a defect in it must not end the process, but fail each of these requests.
+
 // accident is a panic in a goroutine that several callers wait for. It panics in each of them, so that their own protection works.
 type accident struct {
 	value any
@@ -20,14 +23,12 @@ func (a *accident) Error() string { return fmt.Sprintf("%v\n%s", a.value, a.stac
 
 // catchPanic runs fn and catches its panic.
 func catchPanic(fn func()) (a *accident) {
-	done := false
 	defer func() {
-		if !done {
-			a = &accident{recover(), debug.Stack()}
+		if v := recover(); v != nil {
+			a = &accident{v, debug.Stack()}
 		}
 	}()
 	fn()
-	done = true
 	return nil
 }
 

@@ -15,11 +15,7 @@ import (
 // said is a remote that gives one answer to all.
 type said struct{ answer []byte }
 
-func (s said) openAdvertisement(context.Context) (io.ReadCloser, error) {
-	return io.NopCloser(bytes.NewReader(s.answer)), nil
-}
-
-func (s said) sendRequest(context.Context, []byte, bool) (io.ReadCloser, error) {
+func (s said) exchange(context.Context, []byte, bool) (io.ReadCloser, error) {
 	return io.NopCloser(bytes.NewReader(s.answer)), nil
 }
 

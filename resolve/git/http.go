@@ -18,6 +18,10 @@ import (
 	"sluice.dev/resolve/netguard"
 )
 
+// This file speaks git's smart HTTP protocol (gitprotocol-http of git's documentation). It follows redirects for the first request of
+// a repository only, and remembers where they lead. A credential never leaves the host that it is for.
+
+// portOf returns the port of a URL, or that of its scheme.
 func portOf(u *url.URL) string {
 	if p := u.Port(); p != "" {
 		return p
@@ -48,6 +52,7 @@ func newHTTPRemote(client *http.Client, address *url.URL, authorization string, 
 
 func (h *httpRemote) close() {}
 
+// forgetRedirects implements [remote]. The credential may go to the first host again.
 func (h *httpRemote) forgetRedirects() {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -106,6 +111,8 @@ func followSafely(req *http.Request, via []*http.Request) error {
 
 var credentialHeaders = []string{"Authorization", "Private-Token", "Cookie", "Proxy-Authorization"}
 
+// newRequest returns a request for a path below the repository, at the address after redirects, with the credential if that is still
+// at its host.
 func (h *httpRemote) newRequest(ctx context.Context, method, path, query string, body []byte, version2 bool) (*http.Request, error) {
 	h.mu.Lock()
 	u, authorization := *h.base, h.authorization
@@ -125,6 +132,25 @@ func (h *httpRemote) newRequest(ctx context.Context, method, path, query string,
 	return req, nil
 }
 
+// exchange implements [remote].
+func (h *httpRemote) exchange(ctx context.Context, body []byte, version2 bool) (io.ReadCloser, error) {
+	if body == nil {
+		return h.openAdvertisement(ctx)
+	}
+	req, err := h.newRequest(ctx, http.MethodPost, pathUpload, "", body, version2)
+	if err != nil {
+		return nil, err
+	}
+	req.Header.Set("Content-Type", "application/x-git-upload-pack-request")
+	req.Header.Set("Accept", "application/x-git-upload-pack-result")
+	resp, err := h.sendHTTP(req, "application/x-git-upload-pack-result")
+	if err != nil {
+		return nil, err
+	}
+	return resp.Body, nil
+}
+
+// openAdvertisement asks for the capabilities. It follows redirects, for later requests as well.
 func (h *httpRemote) openAdvertisement(ctx context.Context) (io.ReadCloser, error) {
 	req, err := h.newRequest(ctx, http.MethodGet, pathRefs, "service=git-upload-pack", nil, true)
 	if err != nil {
@@ -189,20 +215,6 @@ func skipService(body io.ReadCloser) (io.ReadCloser, error) {
 	}{rest, body}, nil
 }
 
-func (h *httpRemote) sendRequest(ctx context.Context, body []byte, version2 bool) (io.ReadCloser, error) {
-	req, err := h.newRequest(ctx, http.MethodPost, pathUpload, "", body, version2)
-	if err != nil {
-		return nil, err
-	}
-	req.Header.Set("Content-Type", "application/x-git-upload-pack-request")
-	req.Header.Set("Accept", "application/x-git-upload-pack-result")
-	resp, err := h.sendHTTP(req, "application/x-git-upload-pack-result")
-	if err != nil {
-		return nil, err
-	}
-	return resp.Body, nil
-}
-
 // statusError is an answer without success.
 type statusError struct {
 	code       int
@@ -237,6 +249,7 @@ func (h *httpRemote) sendHTTP(req *http.Request, contentType string) (*http.Resp
 		if isHTML(resp) {
 			size = maxSignInPage
 		}
+		// Not a server of git. The beginning of the answer tells what it is.
 		head := make([]byte, size)
 		n, _ := io.ReadFull(resp.Body, head)
 		_ = resp.Body.Close()
@@ -288,12 +301,9 @@ func explainRemoteError(err error, where string) error {
 		status *statusError
 		redir  *errRedirect
 		peer   *remoteError
-		host   *hostKeyError
 	)
 	wrap := func(reason resolve.Reason, format string, args ...any) error {
-		e := resolve.Errorf(reason, "%s: "+format, append([]any{where}, args...)...)
-		e.Err = err
-		return e
+		return resolve.Errorf(reason, "%s: "+format, append([]any{where}, args...)...).Because(err)
 	}
 	switch {
 	case err == nil:
@@ -303,13 +313,9 @@ func explainRemoteError(err error, where string) error {
 	case errors.As(err, &known):
 		return known
 	case errors.As(err, &status):
-		e := status.toUserError(where)
-		e.Err = err
-		return e
+		return status.toUserError(where).Because(err)
 	case errors.As(err, &redir):
 		return wrap(redir.reason, "%s", redir.why)
-	case errors.As(err, &host):
-		return wrap(resolve.ReasonDenied, "%s", host.Error())
 	case errors.Is(err, errTooMuch):
 		return wrap(resolve.ReasonTooLarge, "the server sends more than the limit allows")
 	case errors.As(err, &peer):

@@ -18,6 +18,9 @@ import (
 	"sluice.dev/resolve"
 )
 
+// This file looks up revisions and fetches commits into a mirror. All that it knows of a server is a cache: where it is wrong, for
+// example after the server was replaced, the request tries once more without it ([worthAnother]).
+
 // mirror holds the objects of one repository on disk, as one credential sees it. It has objects only, no refs: an object has an ID,
 // by which it is found, and its origin does not matter.
 type mirror struct {
@@ -96,12 +99,14 @@ var filters = map[way]string{byRoot: "tree:1", byObject: filterTrees, byTrees: "
 // errNoFilter: the server refuses the filter of a fetch.
 var errNoFilter = errors.New("the server refuses the filter")
 
+// sizeOnDisk is the estimate of addSize.
 func (m *mirror) sizeOnDisk() int64 {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return m.size
 }
 
+// addSize counts n more bytes on disk. The size is an estimate: it decides about eviction, and nothing else.
 func (m *mirror) addSize(n int64) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -246,8 +251,8 @@ func (m *mirror) proveAccess(ctx context.Context, wanted terms) (time.Time, erro
 		}
 		if _, err := m.admitFlight.runShared(ctx, "", func(ctx context.Context) (struct{}, error) {
 			at := wanted.now()
-			if l, ok := m.remote.(lasting); ok {
-				l.recheckCredential()
+			if s, ok := m.remote.(*sshRemote); ok {
+				s.recheckCredential()
 			}
 			_, err := m.session.askCapabilities(ctx, nil)
 			if err == nil {
@@ -264,8 +269,8 @@ func (m *mirror) proveAccess(ctx context.Context, wanted terms) (time.Time, erro
 
 // letIn records that the server has answered a request that was sent at a time.
 func (m *mirror) letIn(at time.Time) {
-	if l, ok := m.remote.(lasting); ok {
-		if since := l.credentialCheckedAt(); since.Before(at) {
+	if s, ok := m.remote.(*sshRemote); ok {
+		if since := s.credentialCheckedAt(); since.Before(at) {
 			at = since
 		}
 	}
@@ -292,6 +297,7 @@ func (m *mirror) askForRevision(ctx context.Context, revision string, at time.Ti
 	if checkRevision(t.symref) != nil {
 		t.symref = ""
 	}
+	// The names of the branch behind HEAD are names of this commit, too.
 	if ok && t.symref != "" {
 		more, err := m.session.askRefs(ctx, caps, slices.Concat(candidateRefs(t.symref), candidateRefs(shortName(t.symref))))
 		if err != nil {
@@ -303,6 +309,7 @@ func (m *mirror) askForRevision(ctx context.Context, revision string, at time.Ti
 		t.names = spellingsOf(t, found)
 	}
 	if !ok {
+		// Git takes four digits or more for the beginning of an ID.
 		if digits := strings.ToLower(revision); len(digits) >= 4 && len(digits) < 64 && isHex(digits) {
 			t, err := m.resolveShortID(ctx, caps, digits, packBytes)
 			return cachedRef{t, at}, err
@@ -372,6 +379,8 @@ func (m *mirror) fetchHistory(ctx context.Context, caps capabilities, packBytes 
 	return nil
 }
 
+// findByPrefix finds the commit among the objects on disk. Git itself says whether several commits begin with the digits; trees and
+// files that do so count for nothing.
 func (m *mirror) findByPrefix(ctx context.Context, digits string) (t target, err error) {
 	err = m.store.files.withProcess(ctx, m.dir, func(p *catfile) error {
 		id, kind, _, err := p.objectInfo(digits + "^{commit}")
@@ -478,6 +487,7 @@ func (m *mirror) fetchCommit(ctx context.Context, t target, again bool, packByte
 	}
 	w := want{objects: []string{t.object}, shallow: true}
 	way := m.currentWay(caps)
+	// Where trees come as a whole, the commits that are complete here save most of them.
 	if way > byObject && !again {
 		m.mu.Lock()
 		w.have = slices.Clone(m.complete)
@@ -536,7 +546,7 @@ func (m *mirror) fetchBy(ctx context.Context, caps capabilities, w want, way way
 func (m *mirror) readCommit(ctx context.Context, t target) (c commit, err error) {
 	name := t.object
 	for range 6 {
-		kind, data, _, err := m.readObject(ctx, name, maxCommitSize)
+		kind, data, err := m.readObject(ctx, name, "", maxCommitSize)
 		if errors.Is(err, errTooMuch) {
 			return c, resolve.Errorf(resolve.ReasonTooLarge, "revision: the commit's own text is larger than %d bytes", maxCommitSize)
 		}

@@ -71,64 +71,47 @@ func (m *mirror) mayHavePacks() bool {
 	return err != nil || len(names) > 0
 }
 
-// readObject returns an object of at most limit bytes. It checks the size before it reads the content.
-func (m *mirror) readObject(ctx context.Context, id string, limit int64) (kind string, data []byte, size int64, err error) {
+// withObject calls fn with an object of that kind, any kind if want is empty, and of at most limit bytes. It checks kind and size
+// before it reads the content; fn must read all of it. A larger object is a *[sizeError].
+func (m *mirror) withObject(ctx context.Context, id, want string, limit int64, fn func(kind string, size int64, body io.Reader) error) error {
 	o, err := m.openLoose(id)
 	switch {
 	case errors.Is(err, errMissing) && m.mayHavePacks():
-		err = m.store.files.withProcess(ctx, m.dir, func(p *catfile) (err error) {
-			kind, data, size, err = p.readObject(ctx, id, limit)
-			return err
-		})
-		return kind, data, size, err
-	case err != nil:
-		return "", nil, 0, err
-	}
-	defer func() { _ = o.file.Close() }()
-	if o.size > limit {
-		return o.kind, nil, o.size, errTooMuch
-	}
-	data = make([]byte, o.size)
-	if _, err := io.ReadFull(&o.left, data); err != nil {
-		return "", nil, 0, errCorrupt
-	}
-	return o.kind, data, o.size, o.checkEnd()
-}
-
-// readObjectOf reads one object of that kind.
-func (m *mirror) readObjectOf(ctx context.Context, id, kind string, limit int64) ([]byte, error) {
-	got, data, size, err := m.readObject(ctx, id, limit)
-	switch {
-	case errors.Is(err, errTooMuch):
-		return nil, &sizeError{size, limit}
-	case err == nil && got != kind:
-		return nil, errCorrupt
-	}
-	return data, err
-}
-
-// streamObject reads one object of that kind and of at most limit bytes with fn, which must read all of it.
-func (m *mirror) streamObject(ctx context.Context, id, kind string, limit int64, fn func(*bufio.Reader) error) error {
-	o, err := m.openLoose(id)
-	switch {
-	case errors.Is(err, errMissing) && m.mayHavePacks():
-		return m.store.files.withProcess(ctx, m.dir, func(p *catfile) error {
-			return p.streamObject(ctx, id, kind, min(limit, maxPacked), fn)
-		})
+		return m.store.files.withProcess(ctx, m.dir, func(p *catfile) error { return p.withObject(ctx, id, want, limit, fn) })
 	case err != nil:
 		return err
 	}
 	defer func() { _ = o.file.Close() }()
-	switch {
-	case o.kind != kind:
-		return errCorrupt
-	case o.size > limit:
-		return &sizeError{o.size, limit}
+	if err := checkObject(o.kind, want, o.size, limit); err != nil {
+		return err
 	}
-	if err := fn(bufio.NewReaderSize(&o.left, 32<<10)); err != nil {
+	if err := fn(o.kind, o.size, &o.left); err != nil {
 		return err
 	}
 	return o.checkEnd()
+}
+
+// checkObject reports whether an object may be read.
+func checkObject(kind, want string, size, limit int64) error {
+	switch {
+	case want != "" && kind != want:
+		return errCorrupt
+	case size > limit:
+		return &sizeError{size, limit}
+	}
+	return nil
+}
+
+// readObject returns the content of an object; see [mirror.withObject].
+func (m *mirror) readObject(ctx context.Context, id, want string, limit int64) (kind string, data []byte, err error) {
+	err = m.withObject(ctx, id, want, limit, func(is string, size int64, body io.Reader) error {
+		kind, data = is, make([]byte, size)
+		if _, err := io.ReadFull(body, data); err != nil {
+			return errCorrupt
+		}
+		return nil
+	})
+	return kind, data, err
 }
 
 // missingObjects returns the objects that the mirror does not have.

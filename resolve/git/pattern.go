@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
-	"io"
 	"maps"
 	"net/url"
 	"path"
@@ -17,9 +16,15 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 
 	"sluice.dev/internal/brief"
+	"sluice.dev/internal/yamlerr"
 	"sluice.dev/resolve"
 	"sluice.dev/resolve/verify"
 )
+
+// A pattern of a policy is written as an address or a name, and matched with the one form that fetches have ([repository.names]). So
+// this file reads a pattern as it reads an address, with a word in place of each wildcard, and puts the wildcards back. For example,
+// SSH://git@Example.com:22/team/*.git becomes example.com/team/*. A pattern that could match nothing is an error, because a rule to
+// deny would deny nothing.
 
 // ParsePolicy reads a policy in YAML; the empty text is the zero policy. What could restrict less than its author wants is an error:
 // unknown, repeated and empty fields, a policy without a rule, several documents, and patterns that can match nothing, or less than they
@@ -33,11 +38,8 @@ func ParsePolicy(text string) (Policy, error) {
 	if err == nil {
 		p, err = readPolicy(doc, "")
 	}
-	if err == nil {
-		p, err = p.normalized("")
-	}
 	if err != nil {
-		return Policy{}, fmt.Errorf("policy: %s", brief.OneLine(err.Error()))
+		return Policy{}, errors.New(brief.OneLine(err.Error()))
 	}
 	return p, nil
 }
@@ -46,24 +48,18 @@ var errNoRule = errors.New("it has no rule; for a policy that allows everything 
 
 // onlyDocument returns the content of the only YAML document that is not empty.
 func onlyDocument(text string) (*yaml.Node, error) {
-	var only *yaml.Node
-	for dec := yaml.NewDecoder(strings.NewReader(text)); ; {
-		var doc yaml.Node
-		err := dec.Decode(&doc)
-		switch {
-		case errors.Is(err, io.EOF) && only == nil:
-			return nil, errNoRule
-		case errors.Is(err, io.EOF):
-			return only, nil
-		case err != nil:
-			return nil, err
-		case len(doc.Content) == 0 || doc.Content[0].Tag == "!!null":
-		case only != nil:
-			return nil, errors.New("it has several YAML documents; put all rules into one")
-		default:
-			only = doc.Content[0]
-		}
+	docs, err := yamlerr.Documents([]byte(text))
+	if err != nil {
+		return nil, err
 	}
+	docs = slices.DeleteFunc(docs, func(d *yaml.Node) bool { return len(d.Content) == 0 || d.Content[0].Tag == "!!null" })
+	switch len(docs) {
+	case 0:
+		return nil, errNoRule
+	case 1:
+		return docs[0].Content[0], nil
+	}
+	return nil, errors.New("it has several YAML documents; put all rules into one")
 }
 
 // eachField calls read for each field of a mapping, with its place for messages.
@@ -100,6 +96,7 @@ func eachField(n *yaml.Node, at string, known []string, read func(field, at stri
 	return nil
 }
 
+// prefixed is the place of a mistake in front of its message; empty for the policy itself.
 func prefixed(at string) string {
 	if at == "" {
 		return ""
@@ -107,6 +104,8 @@ func prefixed(at string) string {
 	return at + ": "
 }
 
+// readPolicy reads a policy, or at a place below namespaces one of a namespace, which has no namespaces of its own. A policy without
+// any rule is an error: its author wanted to restrict something.
 func readPolicy(n *yaml.Node, at string) (Policy, error) {
 	var p Policy
 	known := []string{"allow", "deny"}
@@ -122,6 +121,9 @@ func readPolicy(n *yaml.Node, at string) (Policy, error) {
 		case "namespaces":
 			p.Namespaces = map[string]Policy{}
 			err = eachField(value, at, nil, func(name, at string, value *yaml.Node) (err error) {
+				if len(validation.IsDNS1123Label(name)) > 0 {
+					return fmt.Errorf("namespaces: %q is no name of a namespace", name)
+				}
 				p.Namespaces[name], err = readPolicy(value, at)
 				return err
 			})
@@ -134,6 +136,7 @@ func readPolicy(n *yaml.Node, at string) (Policy, error) {
 	return p, err
 }
 
+// readRules returns the rules of a list, with their patterns in the form in which fetches are matched.
 func readRules(n *yaml.Node, at string) ([]Rule, error) {
 	if n.Kind != yaml.SequenceNode {
 		return nil, fmt.Errorf("line %d: %s: it is no list of rules", n.Line, at)
@@ -141,12 +144,18 @@ func readRules(n *yaml.Node, at string) ([]Rule, error) {
 	rules := make([]Rule, len(n.Content))
 	for i, item := range n.Content {
 		r := &rules[i]
-		fields := map[string]*string{"repository": &r.Repository, "revision": &r.Revision, "path": &r.Path}
-		err := eachField(item, fmt.Sprintf("%s[%d]", at, i), []string{"repository", "revision", "path"}, func(field, at string, value *yaml.Node) error {
+		patterns := map[string]*string{"repository": &r.Repository, "revision": &r.Revision, "path": &r.Path}
+		err := eachField(item, fmt.Sprintf("%s[%d]", at, i), []string{"repository", "revision", "path"}, func(field, at string, value *yaml.Node) (err error) {
 			if value.Kind != yaml.ScalarNode || value.Value == "" {
 				return fmt.Errorf("line %d: %s: it is no pattern; ** matches everything", value.Line, at)
 			}
-			*fields[field] = value.Value
+			*patterns[field], err = patternReaders[field](value.Value)
+			if value.Value != strings.TrimSpace(value.Value) {
+				err = errors.New("it begins or ends with white space")
+			}
+			if err != nil {
+				return fmt.Errorf("%s: %q is wrong: %w", at, value.Value, err)
+			}
 			return nil
 		})
 		if err != nil {
@@ -156,52 +165,8 @@ func readRules(n *yaml.Node, at string) ([]Rule, error) {
 	return rules, nil
 }
 
-// normalized returns the policy with its patterns in the form in which fetches are matched. The error names a pattern that is wrong.
-func (p Policy) normalized(at string) (Policy, error) {
-	var err error
-	if p.Allow, err = normalizedRules(p.Allow, at+"allow"); err != nil {
-		return p, err
-	}
-	if p.Deny, err = normalizedRules(p.Deny, at+"deny"); err != nil {
-		return p, err
-	}
-	namespaces := maps.Clone(p.Namespaces)
-	for _, name := range slices.Sorted(maps.Keys(namespaces)) {
-		if len(validation.IsDNS1123Label(name)) > 0 {
-			return p, fmt.Errorf("%snamespaces: %q is no name of a namespace", at, name)
-		}
-		if namespaces[name], err = namespaces[name].normalized(at + "namespaces." + name + "."); err != nil {
-			return p, err
-		}
-	}
-	p.Namespaces = namespaces
-	return p, nil
-}
-
-func normalizedRules(rules []Rule, at string) ([]Rule, error) {
-	rules = slices.Clone(rules)
-	for i := range rules {
-		r := &rules[i]
-		for _, f := range []struct {
-			name    string
-			pattern *string
-			read    func(string) (string, error)
-		}{{"repository", &r.Repository, repositoryPattern}, {"revision", &r.Revision, revisionPattern}, {"path", &r.Path, pathPattern}} {
-			if *f.pattern == "" {
-				continue
-			}
-			out, err := f.read(*f.pattern)
-			if *f.pattern != strings.TrimSpace(*f.pattern) {
-				err = errors.New("it begins or ends with white space")
-			}
-			if err != nil {
-				return nil, fmt.Errorf("%s[%d].%s: %q is wrong: %w", at, i, f.name, *f.pattern, err)
-			}
-			*f.pattern = out
-		}
-	}
-	return rules, nil
-}
+// patternReaders bring the patterns of a rule into the form in which fetches are matched, by field.
+var patternReaders = map[string]func(string) (string, error){"repository": repositoryPattern, "revision": revisionPattern, "path": pathPattern}
 
 // withoutWildcards returns a text that the pattern matches, and the function that puts the wildcards back into it. A word stands for
 // each wildcard, and a number for one that is a port, so that the text can be read as an address.
@@ -220,11 +185,10 @@ func inText(pattern string, read func(text string) (string, error)) (string, err
 	text, restored := withoutWildcards(pattern)
 	out, err := read(text)
 	if err == nil && strings.ContainsAny(out, "*?") {
-		err = errors.New("pattern: an escaped character stands for others in a pattern; write ? for it")
+		err = errors.New("an escaped character stands for others in a pattern; write ? for it")
 	}
 	if err != nil {
-		_, said, _ := strings.Cut(err.Error(), ": ") // the parameter, which is not meant here
-		return "", errors.New(restored(said))
+		return "", errors.New(restored(err.Error()))
 	}
 	return restored(out), nil
 }
@@ -234,16 +198,16 @@ var foreignSyntax = regexp.MustCompile(`[{}\[\]|,\\]|\A[\^"']|[$"']\z`)
 
 // checkLiterals refuses what other tools read as more than the text itself, so that a pattern does not match less than it seems to. The
 // characters in more are refused, too.
-func checkLiterals(param, pattern, more string) error {
+func checkLiterals(pattern, more string) error {
 	sign := foreignSyntax.FindString(pattern)
 	if i := strings.IndexAny(pattern, more); i >= 0 {
 		sign = pattern[i : i+1]
 	}
 	switch {
 	case sign != "":
-		return fmt.Errorf("%s: %q has no meaning in it; write one rule for each name, or ? where that character is meant", param, sign)
+		return fmt.Errorf("%q has no meaning in it; write one rule for each name, or ? where that character is meant", sign)
 	case strings.HasPrefix(pattern, "!"):
-		return fmt.Errorf("%s: it begins with an exclamation mark, which has no meaning in it; to make exceptions, use allow and deny", param)
+		return errors.New("it begins with an exclamation mark, which has no meaning in it; to make exceptions, use allow and deny")
 	}
 	return nil
 }
@@ -253,11 +217,11 @@ func checkLiterals(param, pattern, more string) error {
 func checkRepositoryName(name string) error {
 	switch {
 	case strings.Contains(name+"/", ".git/"):
-		return errors.New("url: it goes on after .git, and no repository is below another one; write HOST/PATH for the repository")
+		return errors.New("it goes on after .git, and no repository is below another one; write HOST/PATH for the repository")
 	case strings.Contains(name, "@"):
-		return errors.New("url: @ has no meaning in the name of a repository; a revision stands in the field revision, and ? where that character is meant")
+		return errors.New("@ has no meaning in the name of a repository; a revision stands in the field revision, and ? where that character is meant")
 	}
-	return checkLiterals("url", name[1:], ":")
+	return checkLiterals(name[1:], ":")
 }
 
 // partOfPort matches an address up to a port with wildcards, that port, and the path.
@@ -265,6 +229,7 @@ var partOfPort = regexp.MustCompile(`\A([^/@\[\]]*@)?([^/:@\[\]]+|\[[^/\[\]]*\])
 
 // matchesPort reports whether a pattern matches a port.
 func matchesPort(pattern string) bool {
+	// least is the smallest number that the pattern stands for: * for nothing and ? for 0, but no port begins with 0.
 	least := strings.ReplaceAll(pattern, "*", "")
 	if strings.HasPrefix(pattern, "*") && (least == "" || least[0] == '0') {
 		least = "1" + least
@@ -284,6 +249,7 @@ func repositoryPattern(pattern string) (string, error) {
 	if !schemed {
 		scheme, rest = "", p
 	}
+	// http*://HOST/PATH means several schemes. The scheme is no part of the name, so that it has only to match one.
 	if strings.Contains(scheme, "*") {
 		if !slices.ContainsFunc(slices.Collect(maps.Keys(defaultPorts)), func(s string) bool { return matchGlob(scheme, s) }) {
 			return "", errors.New("the scheme is none of https, http, ssh and git")
@@ -296,6 +262,7 @@ func repositoryPattern(pattern string) (string, error) {
 	if strings.HasSuffix(rest, "/") {
 		return "", errors.New("it ends with a slash; write /** after the name for everything below it")
 	}
+	// With ** in it, the host may end anywhere in the pattern, so that it cannot be read as an address.
 	if host, _, _ := strings.Cut(rest, "/"); strings.Contains(host, "**") && !strings.Contains(host, "@") {
 		return openPattern(rest)
 	}
@@ -354,8 +321,7 @@ func openPattern(pattern string) (string, error) {
 	}
 	if _, name, ok := strings.Cut(p, "/"); ok {
 		if err := checkRepositoryName("/" + name); err != nil {
-			_, said, _ := strings.Cut(err.Error(), ": ")
-			return "", errors.New(said)
+			return "", err
 		}
 	}
 	return p, nil
@@ -373,17 +339,17 @@ func asAddress(text string) (string, error) {
 	if colon && !strings.ContainsAny(head, "/[") && (strings.Contains(head, "@") || !portAndPath.MatchString(tail)) {
 		switch first, _, _ := strings.Cut(tail, "/"); {
 		case portAlone.MatchString(tail) && !strings.Contains(head, "@"): // an scp-like address of such a path begins with a user
-			return "", errors.New("url: it names no repository; write HOST:PORT/** for all of a host, or USER@HOST:PATH")
+			return "", errors.New("it names no repository; write HOST:PORT/** for all of a host, or USER@HOST:PATH")
 		case defaultPorts[head] != "":
-			return "", errors.New("url: two slashes have to follow the scheme")
+			return "", errors.New("two slashes have to follow the scheme")
 		case strings.Contains(first, ":") || strings.Contains(first, "@") && !strings.Contains(head, "@"):
-			return "", errors.New("url: it has a second port or a password in it, which no address of a repository has")
+			return "", errors.New("it has a second port or a password in it, which no address of a repository has")
 		}
 		return text, nil
 	}
 	switch {
 	case !strings.Contains(text, "/"):
-		return "", errors.New("url: it names no repository; write HOST/** for all of a host")
+		return "", errors.New("it names no repository; write HOST/** for all of a host")
 	case strings.Contains(text, ":443/"):
 		return "git://" + text, nil // the port is not the scheme's own, so that it stays
 	}
@@ -393,7 +359,7 @@ func asAddress(text string) (string, error) {
 // revisionPattern returns the pattern for the names of a revision.
 func revisionPattern(pattern string) (string, error) {
 	return inText(commitName(pattern), func(text string) (string, error) {
-		return text, cmp.Or(checkRevision(text), checkLiterals("revision", text, ""))
+		return text, cmp.Or(checkRevision(text), checkLiterals(text, ""))
 	})
 }
 
@@ -402,10 +368,10 @@ func pathPattern(pattern string) (string, error) {
 	return inText(strings.TrimPrefix(strings.TrimPrefix(pattern, "./"), "/"), func(text string) (string, error) {
 		switch {
 		case path.Clean("/"+text) != "/"+text || text == "":
-			return "", errors.New("path: a file's path has no empty, . or .. parts; DIRECTORY/** is everything in a directory")
+			return "", errors.New("a file's path has no empty, . or .. parts; DIRECTORY/** is everything in a directory")
 		case strings.Contains(text, `\`):
-			return "", errors.New("path: a slash separates the parts of a path, and ? stands for any other character")
+			return "", errors.New("a slash separates the parts of a path, and ? stands for any other character")
 		}
-		return text, cmp.Or(checkPath(text), checkLiterals("path", text, ""))
+		return text, cmp.Or(checkPath(text), checkLiterals(text, ""))
 	})
 }

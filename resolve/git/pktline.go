@@ -103,6 +103,22 @@ func (p *packets) nextLine() (packetKind, string, error) {
 	return kind, strings.TrimSuffix(string(b), "\n"), nil
 }
 
+// eachLine visits the lines up to the next packet that is none, such as the end of a list.
+func (p *packets) eachLine(visit func(line string) error) error {
+	for {
+		kind, line, err := p.nextLine()
+		switch {
+		case err != nil:
+			return noEOF(err)
+		case kind != packetData:
+			return nil
+		}
+		if err := visit(line); err != nil {
+			return err
+		}
+	}
+}
+
 // request builds a request.
 type request struct{ bytes.Buffer }
 

@@ -60,6 +60,7 @@ func unpackPlain(ctx context.Context, pack io.ReaderAt, size int64, count uint32
 	if end < packHead {
 		return errNotPlain
 	}
+	// The last bytes of a pack are the hash of all before them.
 	if _, err := io.Copy(trailer, io.NewSectionReader(pack, 0, end)); err != nil {
 		return err
 	}

@@ -10,6 +10,9 @@ import (
 	"sluice.dev/resolve"
 )
 
+// A policy is asked three times: about the repository before anything is sent, about the revision when the server has said what it is,
+// and about each file when links were followed. Each time it refuses what is certain by then.
+
 // Policy restricts what can be fetched. The zero value allows everything.
 //
 // A fetch is refused if a rule of Deny matches it, or if Allow is not nil and no rule of it matches. So an Allow without rules allows
@@ -58,6 +61,7 @@ func (p Policy) judgesPaths() bool {
 	return slices.ContainsFunc(p.Allow, about) || slices.ContainsFunc(p.Deny, about)
 }
 
+// checkOne judges by the rules of this policy alone. who names it in the error.
 func (p Policy) checkOne(f fetched, who string) error {
 	for _, r := range p.Deny {
 		if r.matchesFetch(f, false) {
@@ -75,6 +79,7 @@ func (p Policy) checkOne(f fetched, who string) error {
 	return nil
 }
 
+// refusalBy is the error for a fetch that a policy refuses. It names as much of the fetch as is known.
 func (f fetched) refusalBy(who string) error {
 	what := "the repository " + f.repository
 	if len(f.revisions) > 0 {

@@ -73,6 +73,7 @@ func gitCommand(ctx context.Context, binary, dir string, args ...string) *exec.C
 	for i, kv := range config {
 		cmd.Env = append(cmd.Env, fmt.Sprintf("GIT_CONFIG_KEY_%d=%s", i, kv[0]), fmt.Sprintf("GIT_CONFIG_VALUE_%d=%s", i, kv[1]))
 	}
+	// Git may start processes of its own, which end with it.
 	killGroup(cmd)
 	cmd.WaitDelay = 5 * time.Second
 	return cmd
@@ -99,25 +100,25 @@ func (x *indexer) indexPack(ctx context.Context, dir, pack string) error {
 // completeThinPack adds the missing base objects from the repository to a thin pack. The pack and its index end up in the folder pack of
 // staging.
 func (x *indexer) completeThinPack(ctx context.Context, dir, staging, pack string) error {
-	f, err := os.Open(pack) //nolint:gosec // a file that this process has just written
-	if err != nil {
-		return err
-	}
-	defer func() { _ = f.Close() }()
-	env := []string{"GIT_OBJECT_DIRECTORY=" + staging, "GIT_ALTERNATE_OBJECT_DIRECTORIES=" + filepath.Join(dir, "objects")}
-	return x.runGit(ctx, dir, f, env, limitsFor(pack), "index-pack", "--threads=1", "--stdin", "--fix-thin")
+	return x.readPack(ctx, dir, staging, pack, limitsFor(pack), "index-pack", "--threads=1", "--stdin", "--fix-thin")
 }
 
-// unpackLoose writes the objects of a small pack file into another folder than the repository's, as loose objects. The repository has
-// the objects that the pack may depend on.
+// unpackLoose writes the objects of a small pack file into another folder than the repository's, as loose objects.
 func (x *indexer) unpackLoose(ctx context.Context, dir, loose, pack string) error {
+	limits := processLimits{memory: limitsFor(pack).memory, cpu: maxUnpackCPU, file: maxUnpackFile}
+	return x.readPack(ctx, dir, loose, pack, limits, "unpack-objects", "-q")
+}
+
+// readPack runs a command that reads a pack file and writes into another folder than the repository's. The repository has the objects
+// that the pack may depend on.
+func (x *indexer) readPack(ctx context.Context, dir, into, pack string, limits processLimits, args ...string) error {
 	f, err := os.Open(pack) //nolint:gosec // a file that this process has just written
 	if err != nil {
 		return err
 	}
 	defer func() { _ = f.Close() }()
-	env := []string{"GIT_OBJECT_DIRECTORY=" + loose, "GIT_ALTERNATE_OBJECT_DIRECTORIES=" + filepath.Join(dir, "objects")}
-	return x.runGit(ctx, dir, f, env, processLimits{memory: limitsFor(pack).memory, cpu: maxUnpackCPU, file: maxUnpackFile}, "unpack-objects", "-q")
+	env := []string{"GIT_OBJECT_DIRECTORY=" + into, "GIT_ALTERNATE_OBJECT_DIRECTORIES=" + filepath.Join(dir, "objects")}
+	return x.runGit(ctx, dir, f, env, limits, args...)
 }
 
 // processLimits are the limits of a process: memory and the size of each file that it writes, in bytes, and CPU time in seconds. 0
@@ -133,6 +134,8 @@ func limitsFor(pack string) processLimits {
 	return l
 }
 
+// runGit runs a git command that reads a pack, in its turn and within its limits. env is added to the environment; stdin may be nil.
+// The error is a *[packError] if git refuses the pack, errDiskFull, errKilled, or that of the context.
 func (x *indexer) runGit(ctx context.Context, dir string, stdin *os.File, env []string, limits processLimits, args ...string) error {
 	done, err := x.turns.takeTurn(ctx)
 	if err != nil {
@@ -257,6 +260,8 @@ func (c *catfiles) withProcess(ctx context.Context, dir string, fn func(*catfile
 	return err
 }
 
+// takeProcess returns a process of the repository: one that is idle, or a new one. If there are as many as allowed, the process that
+// has been idle for longest ends for it.
 func (c *catfiles) takeProcess(ctx context.Context, dir string) (*catfile, error) {
 	c.mu.Lock()
 	for i, p := range slices.Backward(c.idle) {
@@ -321,6 +326,7 @@ func (c *catfiles) endIdle(dir string) {
 	}
 }
 
+// stopProcess ends a process and waits for its end, so that none is left behind.
 func (p *catfile) stopProcess() {
 	_ = p.stdin.Close()
 	_ = p.cmd.Cancel()
@@ -335,6 +341,8 @@ func (p *catfile) objectInfo(name string) (id, kind string, size int64, err erro
 	return p.readHeader()
 }
 
+// readHeader reads the line that git prints before an object, and instead of one that is missing (git-cat-file, "BATCH OUTPUT"). If a
+// name is the beginning of several objects, the kind is ambiguous.
 func (p *catfile) readHeader() (id, kind string, size int64, err error) {
 	line, err := p.out.ReadString('\n')
 	if err != nil {
@@ -367,44 +375,17 @@ func (p *catfile) reserveMemory(ctx context.Context, size int64) (err error) {
 	return err
 }
 
-// readObject returns an object of at most limit bytes. It checks the size before it reads the content.
-func (p *catfile) readObject(ctx context.Context, name string, limit int64) (kind string, data []byte, size int64, err error) {
-	_, kind, size, err = p.objectInfo(name)
-	if err != nil {
-		return "", nil, 0, err
-	}
-	if size > limit {
-		return kind, nil, size, errTooMuch
-	}
-	if err := p.reserveMemory(ctx, size); err != nil {
-		return "", nil, 0, err
-	}
-	if _, err := io.WriteString(p.stdin, "contents "+name+"\n"); err != nil {
-		return "", nil, 0, errCorrupt
-	}
-	if _, _, size, err = p.readHeader(); err != nil || size > limit {
-		return "", nil, 0, errCorrupt
-	}
-	data = make([]byte, size+1)
-	if _, err := io.ReadFull(p.out, data); err != nil {
-		return "", nil, 0, errCorrupt
-	}
-	return kind, data[:size], size, nil
-}
-
-// maxPacked is the largest tree that git reads from a pack within its memory.
+// maxPacked is the largest object that git reads from a pack within its memory.
 const maxPacked = 48 << 20
 
-// streamObject reads an object of that kind and at most limit bytes with fn, which reads all of it.
-func (p *catfile) streamObject(ctx context.Context, name, want string, limit int64, fn func(*bufio.Reader) error) error {
+// withObject is [mirror.withObject] for an object that may be in a pack.
+func (p *catfile) withObject(ctx context.Context, name, want string, limit int64, fn func(kind string, size int64, body io.Reader) error) error {
 	_, kind, size, err := p.objectInfo(name)
-	switch {
-	case err != nil:
+	if err == nil {
+		err = checkObject(kind, want, size, min(limit, maxPacked))
+	}
+	if err != nil {
 		return err
-	case kind != want:
-		return errCorrupt
-	case size > limit:
-		return &sizeError{size, limit}
 	}
 	if err := p.reserveMemory(ctx, size); err != nil {
 		return err
@@ -412,11 +393,11 @@ func (p *catfile) streamObject(ctx context.Context, name, want string, limit int
 	if _, err := io.WriteString(p.stdin, "contents "+name+"\n"); err != nil {
 		return errCorrupt
 	}
-	if _, _, size, err = p.readHeader(); err != nil || size > limit {
+	if _, _, again, err := p.readHeader(); err != nil || again != size {
 		return errCorrupt
 	}
 	body := &io.LimitedReader{R: p.out, N: size}
-	if err := fn(bufio.NewReaderSize(body, 32<<10)); err != nil {
+	if err := fn(kind, size, body); err != nil {
 		return err
 	}
 	if end, err := p.out.ReadByte(); body.N > 0 || err != nil || end != '\n' {

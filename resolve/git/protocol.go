@@ -1,71 +1,79 @@
 package git
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"io"
 	"slices"
 	"strings"
-	"time"
 
 	"sluice.dev/internal/brief"
 	"sluice.dev/resolve"
 )
 
+// This file speaks git's wire protocol in version 2 and, to servers that do not know it, 0 (gitprotocol-v2 and gitprotocol-pack of
+// git's documentation). Each list and each pack is bounded while it is read. What the server sends never becomes an argument of a
+// command.
+
 // remote is a connection to a repository's git-upload-pack.
 type remote interface {
-	// advertise asks for the capabilities of the server. The stream begins with the first packet of git-upload-pack. It includes
-	// the refs if the server does not know version 2 of the protocol.
-	openAdvertisement(ctx context.Context) (io.ReadCloser, error)
-	// request sends one complete request. The stream begins with the first packet of the answer.
-	sendRequest(ctx context.Context, body []byte, version2 bool) (io.ReadCloser, error)
+	// exchange sends one complete request; nil asks for the capabilities of the server. The stream begins with the first packet of the
+	// answer. To nil it includes the refs if the server does not know version 2 of the protocol.
+	exchange(ctx context.Context, body []byte, version2 bool) (io.ReadCloser, error)
 	// close closes idle connections.
 	close()
-	// forget goes back to the requested address, and drops what redirects have led to.
+	// forgetRedirects goes back to the requested address, and drops what redirects have led to.
 	forgetRedirects()
 }
 
-// lasting is a remote that checks a credential once for many requests.
-type lasting interface {
-	// since is the time of the last check of the credential; zero if there was none.
-	credentialCheckedAt() time.Time
-	// renew makes the server check the credential again with the next request.
-	recheckCredential()
+// upload is a git-upload-pack that runs on a server. Its first message is the capabilities.
+type upload struct {
+	io.Reader
+	stdin  io.WriteCloser
+	finish func()
 }
 
-// measured measures the bytes from a remote without HTTP. An HTTP client measures them itself.
-type measured struct{ remote }
-
-func (m measured) openAdvertisement(ctx context.Context) (io.ReadCloser, error) {
-	return m.awaitStream(ctx, m.remote.openAdvertisement)
+func (u *upload) Close() error {
+	u.finish()
+	return nil
 }
 
-func (m measured) sendRequest(ctx context.Context, body []byte, version2 bool) (io.ReadCloser, error) {
-	return m.awaitStream(ctx, func(ctx context.Context) (io.ReadCloser, error) { return m.remote.sendRequest(ctx, body, version2) })
-}
-
-func (m measured) credentialCheckedAt() time.Time {
-	if l, ok := m.remote.(lasting); ok {
-		return l.credentialCheckedAt()
-	}
-	return time.Time{} // no credential was checked
-}
-
-func (m measured) recheckCredential() {
-	if l, ok := m.remote.(lasting); ok {
-		l.recheckCredential()
-	}
-}
-
-func (measured) awaitStream(ctx context.Context, do func(context.Context) (io.ReadCloser, error)) (io.ReadCloser, error) {
+// exchangeUpload is [remote.exchange] by a git-upload-pack of its own, which start runs. It measures the bytes of the answer; an HTTP
+// client measures them itself.
+func exchangeUpload(ctx context.Context, body []byte, start func(context.Context) (*upload, error)) (io.ReadCloser, error) {
 	came := resolve.AwaitRemote(ctx)
-	stream, err := do(ctx)
-	came(0)
+	defer came(0)
+	u, err := start(ctx)
 	if err != nil {
 		return nil, err
 	}
-	return &measuredStream{stream, ctx}, nil
+	if body != nil {
+		if u.Reader, err = pastAdvertisement(u.Reader); err == nil {
+			_, err = u.stdin.Write(body)
+		}
+		if err != nil {
+			_ = u.Close()
+			return nil, cmp.Or(ctx.Err(), err)
+		}
+		_ = u.stdin.Close()
+	}
+	return &measuredStream{u, ctx}, nil
+}
+
+// pastAdvertisement skips the first message of git-upload-pack, which is known already, and returns the rest.
+func pastAdvertisement(r io.Reader) (io.Reader, error) {
+	p := newPackets(r, maxAdvertisement)
+	for {
+		kind, _, err := p.nextPacket()
+		if err != nil {
+			return nil, noEOF(err)
+		}
+		if kind == packetFlush {
+			return p.r, nil
+		}
+	}
 }
 
 type measuredStream struct {
@@ -122,7 +130,7 @@ type session struct {
 
 // askCapabilities asks for the capabilities of the server. With version 0 of the protocol, visit gets all refs.
 func (s *session) askCapabilities(ctx context.Context, visit func(name, object string)) (caps capabilities, err error) {
-	stream, err := s.remote.openAdvertisement(ctx)
+	stream, err := s.remote.exchange(ctx, nil, true)
 	switch {
 	case errors.Is(err, errDumb):
 		return s.listDumbServer(ctx, visit)
@@ -159,15 +167,8 @@ func (s *session) askCapabilities(ctx context.Context, visit func(name, object s
 // readVersion2 reads the lines after that of the version.
 func (c *capabilities) readVersion2(p *packets) error {
 	c.version2, c.shallow, c.anyWant, c.sideBand, c.ofsDelta = true, false, true, true, true
-	for {
-		kind, l, err := p.nextLine()
-		if err != nil {
-			return noEOF(err)
-		}
-		if kind != packetData {
-			return nil
-		}
-		name, value, _ := strings.Cut(l, "=")
+	return p.eachLine(func(line string) error {
+		name, value, _ := strings.Cut(line, "=")
 		switch name {
 		case "fetch":
 			words := strings.Fields(value)
@@ -175,7 +176,8 @@ func (c *capabilities) readVersion2(p *packets) error {
 		case "object-format":
 			c.format = value
 		}
-	}
+		return nil
+	})
 }
 
 // readWords reads what version 0 says after the first ref.
@@ -201,9 +203,10 @@ func (c *capabilities) readWords(words string) {
 	}
 }
 
-// listRefs reads the refs that version 0 lists.
-func listRefs(p *packets, ref string, visit func(name, object string)) error {
-	for n := 0; ; n++ {
+// listRefs reads the refs that version 0 lists; first is the one in the line of the capabilities.
+func listRefs(p *packets, first string, visit func(name, object string)) error {
+	n := 0
+	read := func(ref string) error {
 		object, name, ok := strings.Cut(ref, " ")
 		if strings.HasPrefix(ref, "shallow ") {
 			name = ""
@@ -213,20 +216,18 @@ func listRefs(p *packets, ref string, visit func(name, object string)) error {
 		if visit != nil && name != "" && name != "capabilities^{}" {
 			visit(name, object)
 		}
-		if n > maxListedRefs {
+		if n++; n > maxListedRefs {
 			return errTooMuch
 		}
-		kind, next, err := p.nextLine()
-		if err != nil {
-			return noEOF(err)
-		}
-		if kind != packetData {
-			return nil
-		}
-		ref = next
+		return nil
 	}
+	if err := read(first); err != nil {
+		return err
+	}
+	return p.eachLine(read)
 }
 
+// noEOF makes the end of a stream an error where more has to come. io.EOF alone would count as a clean end.
 func noEOF(err error) error {
 	if errors.Is(err, io.EOF) {
 		return io.ErrUnexpectedEOF
@@ -313,35 +314,29 @@ func (s *session) eachRef(ctx context.Context, caps capabilities, prefixes []str
 	q.writeLine("agent=%s", agent)
 	q.writeLine("object-format=%s", caps.format)
 	q.writeDelim()
+	// peel gives the commit of an annotated tag in the same line, and symrefs the branch that HEAD names.
 	q.writeLine("peel")
 	q.writeLine("symrefs")
 	for _, n := range prefixes {
 		q.writeLine("ref-prefix %s", n)
 	}
 	q.writeFlush()
-	stream, err := s.remote.sendRequest(ctx, q.Bytes(), true)
+	stream, err := s.remote.exchange(ctx, q.Bytes(), true)
 	if err != nil {
 		return err
 	}
 	defer func() { _ = stream.Close() }()
-	p := newPackets(stream, maxAdvertisement)
-	for n := 0; ; n++ {
-		kind, l, err := p.nextLine()
-		if err != nil {
-			return noEOF(err)
-		}
-		if kind != packetData {
-			return nil
-		}
-		if n > maxListedRefs {
+	n := 0
+	return newPackets(stream, maxAdvertisement).eachLine(func(line string) error {
+		if n++; n > maxListedRefs {
 			return errTooMuch
 		}
-		words := strings.Split(l, " ")
-		if len(words) < 2 || (!isObjectID(words[0]) && words[0] != "unborn") {
+		words := strings.Split(line, " ")
+		switch {
+		case len(words) < 2 || !isObjectID(words[0]) && words[0] != "unborn":
 			return errGarbage
-		}
-		if words[0] == "unborn" {
-			continue
+		case words[0] == "unborn":
+			return nil // HEAD of a repository without a commit
 		}
 		t := target{ref: words[1], object: words[0], commit: words[0]}
 		for _, attribute := range words[2:] {
@@ -353,7 +348,8 @@ func (s *session) eachRef(ctx context.Context, caps capabilities, prefixes []str
 			}
 		}
 		visit(t)
-	}
+		return nil
+	})
 }
 
 // want describes one fetch.
@@ -377,6 +373,7 @@ func (s *session) fetchPackTo(ctx context.Context, caps capabilities, want want,
 		q.writeLine("agent=%s", agent)
 		q.writeLine("object-format=%s", caps.format)
 		q.writeDelim()
+		// Deltas that name their base by its place in the pack are shorter than those that name it by its ID.
 		q.writeLine("ofs-delta")
 		q.writeLine("no-progress")
 		if len(want.have) > 0 {
@@ -421,7 +418,7 @@ func (s *session) fetchPackTo(ctx context.Context, caps capabilities, want want,
 		q.writeFlush()
 		q.writeLine("done")
 	}
-	stream, err := s.remote.sendRequest(ctx, q.Bytes(), caps.version2)
+	stream, err := s.remote.exchange(ctx, q.Bytes(), caps.version2)
 	if err != nil {
 		return err
 	}
@@ -456,6 +453,8 @@ func toPack(p *packets, caps capabilities, want want) error {
 	}
 }
 
+// copyPack writes the pack to w, at most limit bytes. With side bands, the first byte of each packet tells data from progress and from
+// an error of the server.
 func copyPack(p *packets, caps capabilities, w io.Writer, limit int64) error {
 	if !caps.version2 && !caps.sideBand {
 		n, err := io.Copy(w, io.LimitReader(p.r, limit+1))

@@ -131,22 +131,24 @@ func (g *Resolver) Spec() resolve.Spec {
 	}
 }
 
+// declaredParams are the parameters, with the names of TEP-0060 as aliases. url, recursive, gitToken, gitTokenKey and authSecret are
+// for git's protocol, and org to serverURL for the API of a provider. The others are for both.
 func declaredParams() []resolve.Param {
 	return []resolve.Param{
-		{Name: "url", Aliases: []string{"repository_url"}, MaxLength: 2048, Check: withoutParamName(resolve.Parses(parseRepository)), Doc: "The repository: https://, http://, ssh://, git:// or user@host:path."},
-		{Name: "revision", Aliases: []string{"branch", "commit"}, MaxLength: 255, Check: withoutParamName(checkRevision), Doc: "A branch, a tag, another ref such as pull/1/head, or a commit by its full or shortened name."},
-		{Name: "pathInRepo", Aliases: []string{"path"}, Required: true, Check: withoutParamName(checkPath), Doc: "The file, or a directory: then all YAML and JSON files in it."},
+		{Name: "url", Aliases: []string{"repository_url"}, MaxLength: 2048, Check: resolve.Parses(parseRepository), Doc: "The repository: https://, http://, ssh://, git:// or user@host:path."},
+		{Name: "revision", Aliases: []string{"branch", "commit"}, MaxLength: 255, Check: checkRevision, Doc: "A branch, a tag, another ref such as pull/1/head, or a commit by its full or shortened name."},
+		{Name: "pathInRepo", Aliases: []string{"path"}, Required: true, Check: checkPath, Doc: "The file, or a directory: then all YAML and JSON files in it."},
 		{Name: "recursive", Default: "false", Allowed: []string{"true", "false"}, Doc: "For a directory, whether to take the files in the directories below it as well, except those whose names begin with a dot. Not for repo."},
-		{Name: "gitToken", MaxLength: 253, Check: withoutParamName(checkName), Doc: "The Secret in the request's namespace with a token for the repository."},
-		{Name: "gitTokenKey", Default: "token", MaxLength: 253, Check: withoutParamName(checkName), Doc: "The key in that Secret."},
-		{Name: "authSecret", MaxLength: 253, Check: withoutParamName(checkName), Doc: "The Secret in the request's namespace with username and password, or with ssh-privatekey, known_hosts and, for an encrypted key, passphrase."},
-		{Name: "org", MaxLength: 255, Check: withoutParamName(checkOrg), Doc: "The organization, user, group or project, for the API of a provider."},
-		{Name: "repo", MaxLength: 255, Check: withoutParamName(checkRepo), Doc: "The repository's name. With it, the resolver uses the API of a provider instead of git's protocol."},
-		{Name: "token", MaxLength: 253, Check: withoutParamName(checkName), Doc: "The Secret in the request's namespace with a token for the API."},
-		{Name: "tokenKey", Default: "token", MaxLength: 253, Check: withoutParamName(checkName), Doc: "The key in that Secret."},
-		{Name: "scmType", MaxLength: 63, Check: withoutParamName(checkSCMType), Doc: "The provider: " + providerNames() + "."},
-		{Name: "serverURL", MaxLength: 2048, Check: withoutParamName(checkServerURL), Doc: "The provider's server. It needs token, unless it is the server that the operator has configured."},
-		{Name: "configKey", MaxLength: 253, Check: withoutParamName(checkName), Doc: "The named configuration to use."},
+		{Name: "gitToken", MaxLength: 253, Check: checkName, Doc: "The Secret in the request's namespace with a token for the repository."},
+		{Name: "gitTokenKey", Default: "token", MaxLength: 253, Check: checkName, Doc: "The key in that Secret."},
+		{Name: "authSecret", MaxLength: 253, Check: checkName, Doc: "The Secret in the request's namespace with username and password, or with ssh-privatekey, known_hosts and, for an encrypted key, passphrase."},
+		{Name: "org", MaxLength: 255, Check: checkOrg, Doc: "The organization, user, group or project, for the API of a provider."},
+		{Name: "repo", MaxLength: 255, Check: checkRepo, Doc: "The repository's name. With it, the resolver uses the API of a provider instead of git's protocol."},
+		{Name: "token", MaxLength: 253, Check: checkName, Doc: "The Secret in the request's namespace with a token for the API."},
+		{Name: "tokenKey", Default: "token", MaxLength: 253, Check: checkName, Doc: "The key in that Secret."},
+		{Name: "scmType", MaxLength: 63, Check: checkSCMType, Doc: "The provider: " + providerNames() + "."},
+		{Name: "serverURL", MaxLength: 2048, Check: checkServerURL, Doc: "The provider's server. It needs token, unless it is the server that the operator has configured."},
+		{Name: "configKey", MaxLength: 253, Check: checkName, Doc: "The named configuration to use."},
 	}
 }
 
@@ -164,6 +166,7 @@ func checkName(v string) error {
 	return nil
 }
 
+// checkOrg accepts groups in groups, as GitLab has them: a/b/c.
 func checkOrg(v string) error {
 	if !orgPattern.MatchString(v) || strings.Contains(v, "..") {
 		return fmt.Errorf("%q is no organization's name", v)
@@ -213,14 +216,11 @@ func (g *Resolver) Resolve(ctx context.Context, r *resolve.Request) (*resolve.Re
 		return nil, errs[0]
 	}
 	for _, p := range declaredParams() {
-		if v := r.Get(p.Name); v != "" && p.Check != nil {
+		if v := r.Get(p.Name); p.Check != nil && (v != "" || p.Required) {
 			if err := p.Check(v); err != nil {
 				return nil, invalidParam(p.Name, err)
 			}
 		}
-	}
-	if err := checkPath(r.Get("pathInRepo")); err != nil {
-		return nil, err
 	}
 	limit := settings{Config: r.Config}.durationOf(keyTimeout, time.Minute)
 	own, cancel := context.WithTimeout(withTenant(ctx, r.Namespace), limit)
@@ -248,6 +248,7 @@ func (g *Resolver) Resolve(ctx context.Context, r *resolve.Request) (*resolve.Re
 // without credentials. Both are empty if the parameters do not name one.
 type where struct{ host, name string }
 
+// placeOf finds the target without reading a Secret or asking a server. Errors give the zero value: Resolve reports them.
 func placeOf(r *resolve.Request) where {
 	if r.Get("repo") == "" {
 		repo, err := parseRepository(cmp.Or(r.Get("url"), r.Config[keyDefaultURL]))
@@ -268,9 +269,10 @@ func placeOf(r *resolve.Request) where {
 	return where{host, host + "/" + cmp.Or(r.Get("org"), s.Config[keyDefaultOrg]) + "/" + r.Get("repo")}
 }
 
+// invalidParam names the parameter in what is wrong with its value; nil stays nil.
 func invalidParam(param string, err error) error {
-	if known, ok := errors.AsType[*resolve.Error](err); ok {
-		return known
+	if err == nil {
+		return nil
 	}
 	return resolve.Errorf(resolve.ReasonInvalid, "%s: %w", param, err)
 }
@@ -287,10 +289,37 @@ func repositoryOf(r *resolve.Request) (repo repository, s settings, err error) {
 		}
 	}
 	if repo, err = parseRepository(raw); err != nil {
-		return repo, s, err
+		return repo, s, invalidParam("url", err)
 	}
 	s, err = chooseSettings(r.Config, r.Get("configKey"), repo.hostNames()...)
 	return repo, s, err
+}
+
+// cloning is a request that reads by git's own protocol.
+type cloning struct {
+	*Resolver
+
+	settings settings
+	// key identifies the mirror; connect is called if it has no connection yet.
+	key     []string
+	connect func() (remote, error)
+	wanted  terms
+	// policies judge the fetch. about is what is known of it: the repository first, then what the server says.
+	policies       policies
+	about          fetched
+	revision, path string
+	// below: files in subdirectories of a directory count, too.
+	below bool
+}
+
+// cloned is what such a request has read.
+type cloned struct {
+	data   []byte
+	commit commit
+	// lookedAt is when the server reported the revision, admitted when it accepted the credential.
+	lookedAt, admitted time.Time
+	// names are the other names of the revision; see [target].
+	names string
 }
 
 // resolveByClone reads by git's own protocol.
@@ -299,65 +328,65 @@ func (g *Resolver) resolveByClone(ctx context.Context, r *resolve.Request) (*res
 	if err != nil {
 		return nil, err
 	}
-	revision := commitName(cmp.Or(r.Get("revision"), s.valueOr(keyDefaultRevision, "main")))
-	allowed, err := joinedPolicy(r.Config, s)
+	policies, err := policiesFor(r.Config, s)
 	if err != nil {
 		return nil, err
 	}
-	f := fetched{namespace: r.Namespace, repository: repo.canonicalName(), repositories: repo.names()}
-	if err := allowed(f); err != nil {
+	about := fetched{namespace: r.Namespace, repository: repo.canonicalName(), repositories: repo.names()}
+	if err := policies.checkFetch(about); err != nil {
 		return nil, err
 	}
 	cred, err := cloneCredential(ctx, r, s, repo)
 	if err != nil {
 		return nil, err
 	}
-	// The rules for addresses are part of the key: a request whose rules refuse an address must not get a result that other rules allowed.
-	key := slices.Concat(cred.identityParts(), []string{repo.scheme, repo.user, repo.canonicalName(), repo.path}, netguard.Identity(s.Config, false))
-	connect := func() (remote, error) {
-		r, err := g.connectTo(s, repo, cred)
-		if err == nil && g.way != nil {
-			r = g.way(r)
-		}
-		return r, err
+	c := &cloning{
+		Resolver: g, settings: s, policies: policies, about: about,
+		revision: commitName(cmp.Or(r.Get("revision"), s.Config[keyDefaultRevision], "main")), path: r.Get("pathInRepo"), below: r.Get("recursive") == "true",
+		// The rules for addresses are part of the key: a request whose rules refuse an address must not get a result that other rules
+		// allowed.
+		key: slices.Concat(cred.identityParts(), []string{repo.scheme, repo.user, repo.canonicalName(), repo.path}, netguard.Identity(s.Config, false)),
+		connect: func() (remote, error) {
+			r, err := g.connectTo(s, repo, cred)
+			if err == nil && g.way != nil {
+				r = g.way(r)
+			}
+			return r, err
+		},
+		wanted: terms{
+			uri: sourceURI(repo.raw), now: g.options.Clock.Now, began: g.options.Clock.Now(), bytes: r.Limit(), notBefore: r.NotBefore,
+			ttl: s.durationOf(keyRefTTL, 5*time.Second), credential: cred.isSet(), access: s.durationOf(resolve.KeyAccessTTL, time.Minute),
+		},
 	}
-	path := r.Get("pathInRepo")
-	below := r.Get("recursive") == "true"
-	wanted := terms{uri: sourceURI(repo.raw), now: g.options.Clock.Now, began: g.options.Clock.Now(), credential: cred.isSet(), access: s.durationOf(resolve.KeyAccessTTL, time.Minute), ttl: s.durationOf(keyRefTTL, 5*time.Second), notBefore: r.NotBefore, bytes: r.Limit()}
-
 	for attempt := 0; ; attempt++ {
-		read := func(st *store) ([]byte, commit, looks, error) {
-			return g.readFromMirror(ctx, st, st.folderName(key...), connect, s, wanted, revision, path, below, f, allowed)
-		}
-		var data []byte
-		var c commit
-		var found looks
+		var found cloned
 		err := errDiskFull
 		st := g.currentStore()
 		if st != nil {
 			// The limit is the same for all requests: it comes from the plain configuration.
 			st.setLimit(settings{Config: r.Config}.bytesOf(keyCacheBytes, defaultCacheBytes))
-			data, c, found, err = read(st)
+			found, err = c.readFrom(ctx, st)
 			g.noteCacheUse(st, err)
 		}
 		if errors.Is(err, errDiskFull) && ctx.Err() == nil {
+			// Unused mirrors make room for this fetch. Once is enough: if that did not help, other files fill the disk.
 			if attempt == 0 && st != nil && st.makeRoom() {
 				continue
 			}
-			data, c, found, err = g.readBeside(ctx, read)
+			found, err = c.readBeside(ctx)
 		}
-		forget := func() bool { return st != nil && st.forgetServerFacts(st.folderName(key...)) }
-		if attempt == 0 && ctx.Err() == nil && worthAnother(err, revision, forget) {
+		forget := func() bool { return st != nil && st.forgetServerFacts(st.folderName(c.key...)) }
+		if attempt == 0 && ctx.Err() == nil && worthAnother(err, c.revision, forget) {
 			continue
 		}
 		if err != nil {
 			return nil, withDefaultRevision(g.userErrorFor(err, repo), r)
 		}
-		out := newResource(data, c.id, path, repo.raw, revision, nil)
-		out.Signers, out.LookedAt = c.signers, found.at
+		out := newResource(found.data, found.commit.id, c.path, repo.raw, c.revision, nil)
+		out.Signers, out.LookedAt = found.commit.signers, found.lookedAt
 		addNames(out, found.names)
-		if out.Anonymous = !wanted.credential; wanted.credential {
-			out.Expires = found.admitted.Add(wanted.access)
+		if out.Anonymous = !c.wanted.credential; c.wanted.credential {
+			out.Expires = found.admitted.Add(c.wanted.access)
 		}
 		return out, nil
 	}
@@ -391,23 +420,16 @@ func worthAnother(err error, revision string, forget func() bool) bool {
 	return (rewritten || mayBeOutdated(err)) && forget()
 }
 
-// looks are the times when the server reported the revision, and when it accepted the credential.
-type looks struct {
-	at, admitted time.Time
-	// names are the other names of the revision; see [target].
-	names string
-}
-
-// readFromMirror reads from the mirror of that key.
-func (g *Resolver) readFromMirror(ctx context.Context, st *store, key string, connect func() (remote, error), s settings, wanted terms, revision, path string, below bool, f fetched, allowed func(fetched) error) (data []byte, c commit, at looks, err error) {
-	packBytes := min(s.bytesOf(keyPackBytes, defaultPackBytes), st.packBytes())
+// readFrom reads from the mirror in a store.
+func (c *cloning) readFrom(ctx context.Context, st *store) (found cloned, err error) {
+	packBytes := min(c.settings.bytesOf(keyPackBytes, defaultPackBytes), st.packBytes())
 	if st.aside {
-		packBytes = min(packBytes, g.besideBytes)
+		packBytes = min(packBytes, c.besideBytes)
 	}
-	host, _, _ := strings.Cut(f.repository, "/")
-	m, err := st.acquireMirror(key, host, connect)
+	host, _, _ := strings.Cut(c.about.repository, "/")
+	m, err := st.acquireMirror(st.folderName(c.key...), host, c.connect)
 	if err != nil {
-		return nil, c, at, err
+		return found, err
 	}
 	defer st.releaseMirror(m)
 	defer func() {
@@ -415,42 +437,43 @@ func (g *Resolver) readFromMirror(ctx context.Context, st *store, key string, co
 			st.discardMirror(m)
 		}
 	}()
-	looked, err := m.lookupRevision(ctx, revision, wanted, packBytes)
+	looked, err := m.lookupRevision(ctx, c.revision, c.wanted, packBytes)
 	if err != nil {
-		return nil, c, at, err
+		return found, err
 	}
 	t := looked.target
-	at.at, at.names = looked.at, t.names
-	if at.admitted, err = m.proveAccess(ctx, wanted); err != nil {
-		return nil, c, at, err
+	found.lookedAt, found.names = looked.at, t.names
+	if found.admitted, err = m.proveAccess(ctx, c.wanted); err != nil {
+		return found, err
 	}
-	f.revisions = policyNames(revision, t)
-	if err := allowed(f); err != nil {
-		return nil, c, at, err
+	about := c.about
+	about.revisions = policyNames(c.revision, t)
+	if err := c.policies.checkFetch(about); err != nil {
+		return found, err
 	}
-	if c, err = m.ensureCommit(ctx, t, packBytes); err != nil {
-		return nil, c, at, err
+	if found.commit, err = m.ensureCommit(ctx, t, packBytes); err != nil {
+		return found, err
 	}
-	if c.id != t.commit {
+	if found.commit.id != t.commit {
 		// The revision was the ID of a tag object, or the server reported another commit than the tag has.
-		f.revisions = policyNames(revision, target{ref: t.ref, commit: c.id})
-		if err := allowed(f); err != nil {
-			return nil, c, at, err
+		about.revisions = policyNames(c.revision, target{ref: t.ref, commit: found.commit.id})
+		if err := c.policies.checkFetch(about); err != nil {
+			return found, err
 		}
 	}
-	if err := checkSignature(s.restrictions(keySigners), c, g.options.Clock.Now); err != nil {
-		return nil, c, at, err
+	if err := checkSignature(c.settings.restrictions(keySigners), found.commit, c.options.Clock.Now); err != nil {
+		return found, err
 	}
-	if c.signers, err = g.commitSigners(wanted.uri, c); err != nil {
-		return nil, c, at, err
+	if found.commit.signers, err = c.commitSigners(c.wanted.uri, found.commit); err != nil {
+		return found, err
 	}
-	w := &walker{mirror: m, commit: c, fileBytes: min(maxFileBytes, wanted.bytes), packBytes: packBytes, below: below}
-	data, err = w.readPath(ctx, path, func(path string) error {
-		f := f
-		f.path = path
-		return allowed(f)
+	w := &walker{mirror: m, commit: found.commit, fileBytes: min(maxFileBytes, c.wanted.bytes), packBytes: packBytes, below: c.below}
+	found.data, err = w.readPath(ctx, c.path, func(path string) error {
+		about := about
+		about.path = path
+		return c.policies.checkFetch(about)
 	})
-	return data, c, at, err
+	return found, err
 }
 
 // sourceURI is the name of a repository in SPDX, which Tekton uses too.
@@ -472,14 +495,17 @@ func policyNames(revision string, t target) []string {
 	return append(out, t.commit)
 }
 
-// allPolicies returns the policy of the configuration, that of the named one and those for the host.
-func allPolicies(c resolve.Config, s settings) ([]Policy, error) {
-	var all []Policy
+// policies are the policies that apply to a request, all of them.
+type policies []Policy
+
+// policiesFor returns the policy of the configuration, that of the named one and those for the host.
+func policiesFor(c resolve.Config, s settings) (policies, error) {
+	var all policies
 	for _, text := range append(s.restrictions(keyPolicy), c[keyPolicy]) {
 		p, err := ParsePolicy(text)
 		if err != nil {
 			// If a policy cannot be read, nothing is allowed.
-			return nil, resolve.Errorf(resolve.ReasonForbidden, "the operator's policy cannot be read: %w", err)
+			return nil, resolve.Errorf(resolve.ReasonForbidden, "the operator's policy cannot be read: policy: %w", err)
 		}
 		all = append(all, p)
 	}
@@ -487,25 +513,18 @@ func allPolicies(c resolve.Config, s settings) ([]Policy, error) {
 }
 
 // judgesPaths reports whether a policy has rules for paths that hold for the namespace.
-func judgesPaths(c resolve.Config, s settings, namespace string) bool {
-	all, err := allPolicies(c, s)
-	return err != nil || slices.ContainsFunc(all, func(p Policy) bool { return p.judgesPaths() || p.Namespaces[namespace].judgesPaths() })
+func (all policies) judgesPaths(namespace string) bool {
+	return slices.ContainsFunc(all, func(p Policy) bool { return p.judgesPaths() || p.Namespaces[namespace].judgesPaths() })
 }
 
-// joinedPolicy joins the policies: all of them apply.
-func joinedPolicy(c resolve.Config, s settings) (func(fetched) error, error) {
-	all, err := allPolicies(c, s)
-	if err != nil {
-		return nil, err
-	}
-	return func(f fetched) error {
-		for _, p := range all {
-			if err := p.checkFetch(f); err != nil {
-				return err
-			}
+// checkFetch is [Policy.checkFetch] of each policy.
+func (all policies) checkFetch(f fetched) error {
+	for _, p := range all {
+		if err := p.checkFetch(f); err != nil {
+			return err
 		}
-		return nil
-	}, nil
+	}
+	return nil
 }
 
 // connectTo returns a connection to a repository.
@@ -516,9 +535,9 @@ func (g *Resolver) connectTo(s settings, repo repository, cred credential) (remo
 	}
 	switch repo.scheme {
 	case "ssh":
-		return measured{newSSHRemote(repo, guard, cred.ssh, g.options.Clock.Now)}, nil
+		return newSSHRemote(repo, guard, cred.ssh, g.options.Clock.Now), nil
 	case "git":
-		return measured{&daemonRemote{repo, guard}}, nil
+		return &daemonRemote{repo, guard}, nil
 	}
 	return newHTTPRemote(httpClient(guard), repo.baseURL(), cred.authorization, g.options.Clock), nil
 }

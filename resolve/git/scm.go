@@ -16,20 +16,25 @@ import (
 	"sluice.dev/resolve"
 )
 
-// provider describes the API of one kind of server.
+// This file reads a file through the API of a provider, in place of a clone. It asks for the commit of the revision first and then for
+// the file in that commit, so that the result names the commit that it is from. The API does not prove that, so a policy about
+// signatures refuses this way.
+
+// provider describes the API of one kind of server. Its paths are templates for [api.pathOf]: the value revision
+// is the ID of the commit in the path of a file.
 type provider struct {
 	// server is the web address of the public server, public the base of its API; empty if there is none. under is the path of the
 	// API below the address of other servers.
 	server, public, under string
-	// clone returns the address for git clone.
-	clone func(server, org, repo string) string
+	// clone is the path for git clone below the web address; empty stands for defaultClone.
+	clone string
 	// commit is the path for the commit of a revision; id reads its ID from the answer.
-	commit func(org, repo, revision string) string
+	commit string
 	// tag is that path for a tag, if the server does not find tags by itself.
-	tag func(org, repo, revision string) string
+	tag string
 	id  func(body []byte) (string, error)
 	// file is the path of a file's content.
-	file func(org, repo, path, commit string) string
+	file string
 	// content extracts the content of a file from an answer with more; nil if the answer is the content. errNoFile means a
 	// directory, a submodule or a link to one.
 	content func(answer []byte) ([]byte, error)
@@ -40,9 +45,9 @@ type provider struct {
 	// listing reports by the media type of the answer whether it is the listing of a directory and no file; nil if the server has
 	// no such answer. If maybe is set, the answer can still be a file; the path meta decides.
 	listing func(mediaType string) (yes, maybe bool)
-	meta    func(org, repo, path, commit string) string
+	meta    string
 	// siblings is the path for the listing of a directory, if the server follows symbolic links to files.
-	siblings func(org, repo, dir, commit string) string
+	siblings string
 }
 
 // serverAddresses returns a server's web address and the base of its API; address may be either.
@@ -54,7 +59,10 @@ func (p provider) serverAddresses(server string) (web, api string) {
 	return web, web + p.under
 }
 
-const defaultProvider = "github"
+const (
+	defaultProvider = "github"
+	defaultClone    = "/{org}/{repo}.git"
+)
 
 // providers are the types of go-scm, which Tekton uses, under the same names.
 var providers = func() map[string]provider {
@@ -63,17 +71,21 @@ var providers = func() map[string]provider {
 	return out
 }()
 
+const (
+	githubContents = "/repos/{org}/{repo}/contents/{path}?ref={revision}"
+	// Between these two stands the type of a version: branch or tag.
+	azureCommits = "/{org}/_apis/git/repositories/{repo}/commits?searchCriteria.$top=1&searchCriteria.itemVersion.versionType="
+	azureVersion = "&searchCriteria.itemVersion.version={revision}&api-version=6.0"
+)
+
 var ownTypes = map[string]provider{
 	"github": {
 		server: "https://github.com",
 		public: "https://api.github.com", under: "/api/v3",
-		clone: cloneAt(""),
-		commit: func(org, repo, rev string) string {
-			return "/repos/" + escapePaths(org, repo) + "/commits/" + escapePaths(rev)
-		},
-		id:    commitFromText("sha"),
-		file:  githubContents,
-		login: setBearerToken,
+		commit: "/repos/{org}/{repo}/commits/{revision}",
+		id:     commitFromText("sha"),
+		file:   githubContents,
+		login:  setBearerToken,
 		// As JSON, the commit includes its changes, which may be large.
 		accept:   [2]string{"application/vnd.github.sha", "application/vnd.github.raw+json"},
 		listing:  func(mediaType string) (yes, maybe bool) { return mediaType == "application/json", false },
@@ -81,83 +93,53 @@ var ownTypes = map[string]provider{
 	},
 	"gitlab": {
 		server: "https://gitlab.com", under: "/api/v4",
-		clone: cloneAt(""),
-		commit: func(org, repo, rev string) string {
-			return "/projects/" + url.PathEscape(org+"/"+repo) + "/repository/commits/" + url.PathEscape(rev)
-		},
-		id: commitFromField("id"),
-		file: func(org, repo, path, commit string) string {
-			return "/projects/" + url.PathEscape(org+"/"+repo) + "/repository/files/" + url.PathEscape(path) + "/raw?ref=" + url.QueryEscape(commit)
-		},
-		login: func(h http.Header, token string) { h.Set("Private-Token", token) },
+		commit: "/projects/{org%}%2F{repo%}/repository/commits/{revision%}",
+		id:     commitFromField("id"),
+		file:   "/projects/{org%}%2F{repo%}/repository/files/{path%}/raw?ref={revision}",
+		login:  func(h http.Header, token string) { h.Set("Private-Token", token) },
 	},
 	"gitea": {
 		server: "https://gitea.com", under: "/api/v1",
-		clone: cloneAt(""),
-		commit: func(org, repo, rev string) string {
-			return "/repos/" + escapePaths(org, repo) + "/commits?limit=1&stat=false&verification=false&files=false&sha=" + url.QueryEscape(rev)
-		},
-		id: commitFromList("", "sha"),
-		file: func(org, repo, path, commit string) string {
-			return "/repos/" + escapePaths(org, repo) + "/raw/" + escapePaths(path) + "?ref=" + url.QueryEscape(commit)
-		},
-		login: func(h http.Header, token string) { h.Set("Authorization", "token "+token) },
+		commit: "/repos/{org}/{repo}/commits?limit=1&stat=false&verification=false&files=false&sha={revision}",
+		id:     commitFromList("", "sha"),
+		file:   "/repos/{org}/{repo}/raw/{path}?ref={revision}",
+		login:  func(h http.Header, token string) { h.Set("Authorization", "token "+token) },
 	},
 	"gogs": {
-		under: "/api/v1",
-		clone: cloneAt(""),
-		commit: func(org, repo, rev string) string {
-			return "/repos/" + escapePaths(org, repo) + "/commits/" + escapePaths(rev)
-		},
-		id: commitFromField("sha"),
-		file: func(org, repo, path, commit string) string {
-			return "/repos/" + escapePaths(org, repo) + "/raw/" + commit + "/" + escapePaths(path)
-		},
-		login: func(h http.Header, token string) { h.Set("Authorization", "token "+token) },
+		under:  "/api/v1",
+		commit: "/repos/{org}/{repo}/commits/{revision}",
+		id:     commitFromField("sha"),
+		file:   "/repos/{org}/{repo}/raw/{revision}/{path}",
+		login:  func(h http.Header, token string) { h.Set("Authorization", "token "+token) },
 	},
 	// Azure DevOps: the organization is ORGANIZATION/PROJECT.
 	"azure": {
 		server: "https://dev.azure.com",
-		clone: func(server, org, repo string) string {
-			return server + "/" + escapePaths(org) + "/_git/" + escapePaths(repo)
-		},
-		commit: azureCommits("branch"),
-		tag:    azureCommits("tag"),
+		clone:  "/{org}/_git/{repo}",
+		commit: azureCommits + "branch" + azureVersion,
+		tag:    azureCommits + "tag" + azureVersion,
 		id:     commitFromList("value", "commitId"),
-		file: func(org, repo, path, commit string) string {
-			return "/" + escapePaths(org) + "/_apis/git/repositories/" + escapePaths(repo) + "/items?path=" + url.QueryEscape("/"+path) +
-				"&versionDescriptor.versionType=commit&versionDescriptor.version=" + commit + "&includeContent=true&$format=json&api-version=6.0"
-		},
+		file: "/{org}/_apis/git/repositories/{repo}/items?path=%2F{path}&versionDescriptor.versionType=commit" +
+			"&versionDescriptor.version={revision}&includeContent=true&$format=json&api-version=6.0",
 		content: azureContent,
 		login:   func(h http.Header, token string) { h.Set("Authorization", basicAuthHeader("", token)) },
 	},
 	"bitbucketserver": {
-		under: "/rest/api/1.0",
-		clone: cloneAt("/scm"),
-		commit: func(org, repo, rev string) string {
-			return "/projects/" + escapePaths(org) + "/repos/" + escapePaths(repo) + "/commits?limit=1&until=" + url.QueryEscape(rev)
-		},
-		id: commitFromList("values", "id"),
-		file: func(org, repo, path, commit string) string {
-			return "/projects/" + escapePaths(org) + "/repos/" + escapePaths(repo) + "/raw/" + escapePaths(path) + "?at=" + url.QueryEscape(commit)
-		},
-		login: setBearerToken,
+		under:  "/rest/api/1.0",
+		clone:  "/scm/{org}/{repo}.git",
+		commit: "/projects/{org}/repos/{repo}/commits?limit=1&until={revision}",
+		id:     commitFromList("values", "id"),
+		file:   "/projects/{org}/repos/{repo}/raw/{path}?at={revision}",
+		login:  setBearerToken,
 	},
 	"bitbucketcloud": {
 		server: "https://bitbucket.org",
 		public: "https://api.bitbucket.org/2.0", under: "/2.0",
-		clone: cloneAt(""),
-		commit: func(org, repo, rev string) string {
-			return "/repositories/" + escapePaths(org, repo) + "/commits?pagelen=1&include=" + url.QueryEscape(rev)
-		},
-		id: commitFromList("values", "hash"),
-		file: func(org, repo, path, commit string) string {
-			return "/repositories/" + escapePaths(org, repo) + "/src/" + commit + "/" + escapePaths(path)
-		},
+		commit:  "/repositories/{org}/{repo}/commits?pagelen=1&include={revision}",
+		id:      commitFromList("values", "hash"),
+		file:    "/repositories/{org}/{repo}/src/{revision}/{path}",
 		listing: func(mediaType string) (yes, maybe bool) { return false, mediaType == "application/json" },
-		meta: func(org, repo, path, commit string) string {
-			return "/repositories/" + escapePaths(org, repo) + "/src/" + commit + "/" + escapePaths(path) + "?format=meta"
-		},
+		meta:    "/repositories/{org}/{repo}/src/{revision}/{path}?format=meta",
 		login: func(h http.Header, token string) {
 			if user, password, ok := strings.Cut(token, ":"); ok {
 				h.Set("Authorization", basicAuthHeader(user, password))
@@ -168,19 +150,9 @@ var ownTypes = map[string]provider{
 	},
 }
 
-func githubContents(org, repo, path, commit string) string {
-	return "/repos/" + escapePaths(org, repo) + "/contents" + strings.TrimSuffix("/"+escapePaths(path), "/") + "?ref=" + url.QueryEscape(commit)
-}
-
-func azureCommits(kind string) func(org, repo, revision string) string {
-	return func(org, repo, revision string) string {
-		return "/" + escapePaths(org) + "/_apis/git/repositories/" + escapePaths(repo) + "/commits?searchCriteria.$top=1&searchCriteria.itemVersion.versionType=" + kind +
-			"&searchCriteria.itemVersion.version=" + url.QueryEscape(revision) + "&api-version=6.0"
-	}
-}
-
 var errNoFile = errors.New("it is no file")
 
+// azureContent reads an item of Azure DevOps as JSON, which says whether it is a file.
 func azureContent(answer []byte) ([]byte, error) {
 	var item struct {
 		Type    string  `json:"gitObjectType"`
@@ -199,23 +171,10 @@ func azureContent(answer []byte) ([]byte, error) {
 
 func setBearerToken(h http.Header, token string) { h.Set("Authorization", "Bearer "+token) }
 
-func cloneAt(prefix string) func(server, org, repo string) string {
-	return func(server, org, repo string) string { return server + prefix + "/" + escapePaths(org, repo) + ".git" }
-}
-
-// escapePaths escapes the parts of paths and joins them.
-func escapePaths(paths ...string) string {
-	var out []string
-	for _, p := range paths {
-		for part := range strings.SplitSeq(p, "/") {
-			out = append(out, url.PathEscape(part))
-		}
-	}
-	return strings.Join(out, "/")
-}
-
 var errNoCommit = errors.New("the answer names no commit")
 
+// commitFromField returns a function that reads the ID of a commit from a field of a JSON object. The server is not trusted: what is
+// no full ID is an error.
 func commitFromField(name string) func([]byte) (string, error) {
 	return func(body []byte) (string, error) {
 		var v map[string]json.RawMessage
@@ -259,17 +218,17 @@ func commitFromList(list, name string) func([]byte) (string, error) {
 }
 
 // commitID returns the ID of the commit that a revision names.
-func (a *api) commitID(ctx context.Context, org, repo, revision string, isTag bool, repository string) (string, error) {
+func (a *api) commitID(ctx context.Context, revision string, isTag bool) (string, error) {
 	if isObjectID(revision) {
 		return revision, nil
 	}
-	body, err := a.askCommit(ctx, org, repo, revision, isTag)
+	body, err := a.askCommit(ctx, revision, isTag)
 	if err != nil {
-		return "", a.explainAPIError(err, repository, fmt.Sprintf("revision %q", revision))
+		return "", a.explainAPIError(err, fmt.Sprintf("revision %q", revision))
 	}
 	id, err := a.provider.id(body)
 	if err != nil {
-		return "", resolve.Errorf(resolve.ReasonFailed, "%s: what the server answers names no commit; is scmType right?", repository)
+		return "", resolve.Errorf(resolve.ReasonFailed, "%s: what the server answers names no commit; is scmType right?", a.name)
 	}
 	return id, nil
 }
@@ -295,23 +254,25 @@ func (g *Resolver) throughAPI(ctx context.Context, r *resolve.Request) (*resolve
 	if err := checkOrg(org); err != nil {
 		return nil, invalidParam("org", err)
 	}
-	full := commitName(cmp.Or(r.Get("revision"), s.valueOr(keyDefaultRevision, "main")))
+	full := commitName(cmp.Or(r.Get("revision"), cmp.Or(s.Config[keyDefaultRevision], "main")))
 	// The APIs know branches and tags by their short names.
 	revision, isTag := strings.CutPrefix(full, "refs/tags/")
 	revision = strings.TrimPrefix(revision, "refs/heads/")
-	path, err := cleanPath(r.Get("pathInRepo"))
-	if err != nil {
-		return nil, err
+	path := cleanPath(r.Get("pathInRepo"))
+	if path == "" {
+		return nil, resolve.Errorf(resolve.ReasonInvalid, "pathInRepo: %q names no file", r.Get("pathInRepo"))
 	}
 	a, err := g.connectAPI(ctx, r, s)
 	if err != nil {
 		return nil, err
 	}
-	clone := a.provider.clone(a.server, org, repo)
+	a.org, a.repo = org, repo
+	clone := a.server + a.pathOf(cmp.Or(a.provider.clone, defaultClone), "", "")
 	parsed, err := parseRepository(clone)
 	if err != nil {
-		return nil, err
+		return nil, invalidParam("url", err)
 	}
+	a.name = parsed.canonicalName()
 	// The operator's demands for a host apply to both ways of reading its repositories.
 	demands, err := chooseSettings(r.Config, r.Get("configKey"), parsed.hostNames()...)
 	if err != nil {
@@ -320,17 +281,17 @@ func (g *Resolver) throughAPI(ctx context.Context, r *resolve.Request) (*resolve
 	signed := g.options.Policies().Commit(sourceURI(clone))
 	if len(s.restrictions(keySigners))+len(demands.restrictions(keySigners)) > 0 || signed.Enforced {
 		return nil, resolve.Errorf(resolve.ReasonVerification,
-			"repo: the operator wants commits of %s to be signed, and the API of a provider does not prove that a file is part of a commit; give url: %s", parsed.canonicalName(), clone)
+			"repo: the operator wants commits of %s to be signed, and the API of a provider does not prove that a file is part of a commit; give url: %s", a.name, clone)
 	}
-	allowed, err := joinedPolicy(r.Config, demands)
+	policies, err := policiesFor(r.Config, demands)
 	if err != nil {
 		return nil, err
 	}
-	f := fetched{namespace: r.Namespace, repository: parsed.canonicalName(), repositories: parsed.names()}
-	if err := allowed(f); err != nil {
+	f := fetched{namespace: r.Namespace, repository: a.name, repositories: parsed.names()}
+	if err := policies.checkFetch(f); err != nil {
 		return nil, err
 	}
-	id, err := a.commitID(ctx, org, repo, revision, isTag, f.repository)
+	id, err := a.commitID(ctx, revision, isTag)
 	if err != nil {
 		return nil, withDefaultRevision(err, r)
 	}
@@ -339,21 +300,21 @@ func (g *Resolver) throughAPI(ctx context.Context, r *resolve.Request) (*resolve
 		// The server does not say whether this is a branch or a tag.
 		f.maybe = []string{"heads/" + full, "tags/" + full, "refs/heads/" + full, "refs/tags/" + full}
 	}
-	if err := allowed(f); err != nil {
+	if err := policies.checkFetch(f); err != nil {
 		return nil, err
 	}
-	if judgesPaths(r.Config, demands, r.Namespace) {
-		if err := a.noLink(ctx, org, repo, path, id, f.repository); err != nil {
+	if policies.judgesPaths(r.Namespace) {
+		if err := a.noLink(ctx, path, id); err != nil {
 			return nil, err
 		}
 	}
 	most := min(maxFileBytes, r.Limit())
-	data, err := a.readFile(ctx, org, repo, path, id, most)
+	data, err := a.readFile(ctx, path, id, most)
 	if errors.Is(err, errTooMuch) {
 		return nil, resolve.Errorf(resolve.ReasonTooLarge, "pathInRepo: %q has more than the %d bytes that are allowed", path, most)
 	}
 	if err != nil {
-		return nil, a.explainAPIError(err, f.repository, fmt.Sprintf("file %q in commit %s", path, id))
+		return nil, a.explainAPIError(err, fmt.Sprintf("file %q in commit %s", path, id))
 	}
 	more := map[string]string{resolve.AnnotationPrefix + "org": org, resolve.AnnotationPrefix + "repo": repo}
 	if a.mayBeLink(data) {
@@ -369,13 +330,13 @@ func (g *Resolver) throughAPI(ctx context.Context, r *resolve.Request) (*resolve
 // follow links gives it in place of the file.
 func (a *api) mayBeLink(data []byte) bool {
 	const longest = 4096 // PATH_MAX of Linux
-	return a.provider.siblings == nil && len(data) > 0 && len(data) < longest && !bytes.ContainsAny(data, "\n\r\x00:{[")
+	return a.provider.siblings == "" && len(data) > 0 && len(data) < longest && !bytes.ContainsAny(data, "\n\r\x00:{[")
 }
 
 // askCommit asks about the commit of a branch or a tag.
-func (a *api) askCommit(ctx context.Context, org, repo, revision string, isTag bool) ([]byte, error) {
-	ways := []func(org, repo, revision string) string{a.provider.commit}
-	if a.provider.tag != nil {
+func (a *api) askCommit(ctx context.Context, revision string, isTag bool) ([]byte, error) {
+	ways := []string{a.provider.commit}
+	if a.provider.tag != "" {
 		ways = append(ways, a.provider.tag)
 		if isTag {
 			ways = ways[1:]
@@ -384,7 +345,7 @@ func (a *api) askCommit(ctx context.Context, org, repo, revision string, isTag b
 	var body []byte
 	var err error
 	for _, way := range ways {
-		body, _, err = a.sendGet(ctx, way(org, repo, revision), a.provider.accept[0], 4<<20, false)
+		body, _, err = a.sendGet(ctx, a.pathOf(way, revision, ""), a.provider.accept[0], 4<<20, false)
 		var status *statusError
 		if err == nil || !errors.As(err, &status) || status.code != http.StatusNotFound {
 			break
@@ -393,61 +354,61 @@ func (a *api) askCommit(ctx context.Context, org, repo, revision string, isTag b
 	return body, err
 }
 
-// cleanPath removes . and .. from a path.
-func cleanPath(p string) (string, error) {
-	var out []string
-	for c := range strings.SplitSeq(p, "/") {
-		switch c {
-		case "", ".":
-		case "..":
-			if len(out) == 0 {
-				return "", resolve.Errorf(resolve.ReasonInvalid, "pathInRepo: %q leaves the repository", p)
-			}
-			out = out[:len(out)-1]
-		default:
-			out = append(out, c)
-		}
-	}
-	if len(out) == 0 {
-		return "", resolve.Errorf(resolve.ReasonInvalid, "pathInRepo: %q names no file", p)
-	}
-	return strings.Join(out, "/"), nil
-}
-
 // api is a server's API, with the token for it.
 type api struct {
 	provider provider
-	// server is the web address, base that of the API.
+	// server is the web address, base that of the API. operators: the server comes from the configuration.
 	server, base string
+	operators    bool
 	token        string
 	client       *http.Client
 	resolver     *Resolver
+	// org and repo are the repository, name its name in messages and policies.
+	org, repo, name string
+}
+
+// pathOf fills in a template of the provider. In a path, {NAME} keeps the slashes of a value, and {NAME%} escapes them too. In the
+// query after it, {NAME} is escaped as values there are. The path of the root folder has no slash at its end.
+func (a *api) pathOf(template, revision, path string) string {
+	var inPath, inQuery []string
+	for name, value := range map[string]string{"org": a.org, "repo": a.repo, "revision": revision, "path": path} {
+		whole := url.PathEscape(value)
+		inPath = append(inPath, "{"+name+"}", strings.ReplaceAll(whole, "%2F", "/"), "{"+name+"%}", whole)
+		inQuery = append(inQuery, "{"+name+"}", url.QueryEscape(value))
+	}
+	before, query, hasQuery := strings.Cut(template, "?")
+	out := strings.TrimSuffix(strings.NewReplacer(inPath...).Replace(before), "/")
+	if hasQuery {
+		out += "?" + strings.NewReplacer(inQuery...).Replace(query)
+	}
+	return out
 }
 
 // connectAPI finds the server and the token. The operator's token goes only to the operator's server, over the scheme that the operator
 // has set. A requester who chooses either must bring a token.
 func (g *Resolver) connectAPI(ctx context.Context, r *resolve.Request, s settings) (*api, error) {
-	at, err := serverFor(r, s)
+	a, err := serverFor(r, s)
 	if err != nil {
 		return nil, err
 	}
-	a := &api{provider: at.provider, resolver: g}
-	a.server, a.base = at.provider.serverAddresses(at.server)
+	a.resolver = g
+	_, a.base = a.provider.serverAddresses(a.server)
 	switch {
 	case r.Get("token") != "":
-		a.token, err = secretValue(ctx, r, r.Namespace, r.Get("token"), cmp.Or(r.Get("tokenKey"), "token"), hostOf(at.server))
-	case at.operators && s.Config[keyAPISecret] != "":
-		a.token, err = secretValue(ctx, r, s.valueOr(keyAPISecretNS, "default"), s.Config[keyAPISecret], s.valueOr(keyAPISecretKey, "token"), "")
-	case !at.operators && r.Get("serverURL") != "":
+		a.token, err = secretValue(ctx, r, r.Namespace, r.Get("token"), cmp.Or(r.Get("tokenKey"), "token"), hostOf(a.server))
+	// The operator's own Secret: the server that it goes to is the operator's as well.
+	case a.operators && s.Config[keyAPISecret] != "":
+		a.token, err = secretValue(ctx, r, cmp.Or(s.Config[keyAPISecretNS], "default"), s.Config[keyAPISecret], cmp.Or(s.Config[keyAPISecretKey], "token"), "")
+	case !a.operators && r.Get("serverURL") != "":
 		err = resolve.Errorf(resolve.ReasonForbidden, "serverURL: a server of your own choice needs a token of your own; name its Secret in token")
 	}
 	if err != nil {
 		return nil, err
 	}
-	if a.token != "" && strings.HasPrefix(at.server, "http:") && s.Config[KeyPlain] != "true" {
+	if a.token != "" && strings.HasPrefix(a.server, "http:") && s.Config[KeyPlain] != "true" {
 		return nil, resolve.Errorf(resolve.ReasonForbidden, "serverURL: a token is not sent over http without TLS; use https")
 	}
-	guard, err := g.guardFor(s, !at.operators && at.server != at.provider.server)
+	guard, err := g.guardFor(s, !a.operators && a.server != a.provider.server)
 	if err != nil {
 		return nil, err
 	}
@@ -455,23 +416,16 @@ func (g *Resolver) connectAPI(ctx context.Context, r *resolve.Request, s setting
 	return a, nil
 }
 
-// apiServer is a provider's server. operators: it comes from the configuration.
-type apiServer struct {
-	provider  provider
-	server    string
-	operators bool
-}
-
-// serverFor finds the server of a request.
-func serverFor(r *resolve.Request, s settings) (*apiServer, error) {
-	ownType := s.valueOr(keySCMType, defaultProvider)
+// serverFor finds the server of a request; connectAPI adds what it takes to ask it.
+func serverFor(r *resolve.Request, s settings) (*api, error) {
+	ownType := cmp.Or(s.Config[keySCMType], defaultProvider)
 	kind := cmp.Or(r.Get("scmType"), ownType)
 	p, ok := providers[kind]
 	if !ok {
 		return nil, invalidParam("scmType", checkSCMType(kind))
 	}
 	// The comparison uses web addresses, because these are equal for all spellings of one server.
-	own, _ := providers[ownType].serverAddresses(withScheme(s.valueOr(keyServerURL, providers[ownType].server)))
+	own, _ := providers[ownType].serverAddresses(withScheme(cmp.Or(s.Config[keyServerURL], providers[ownType].server)))
 	server, _ := p.serverAddresses(withScheme(r.Get("serverURL")))
 	if server == "" {
 		server = own
@@ -485,20 +439,20 @@ func serverFor(r *resolve.Request, s settings) (*apiServer, error) {
 	if err := checkServerURL(server); err != nil {
 		return nil, invalidParam("serverURL", err)
 	}
-	return &apiServer{p, server, server == own && p.isSameAs(providers[ownType])}, nil
+	return &api{provider: p, server: server, operators: server == own && p.isSameAs(providers[ownType])}, nil
 }
 
 // isSameAs reports whether two types mean the same provider.
 func (p provider) isSameAs(q provider) bool { return p.under == q.under && p.server == q.server }
 
 // readFile returns the content of a file. Anything else at the path is an error.
-func (a *api) readFile(ctx context.Context, org, repo, path, commit string, most int64) ([]byte, error) {
+func (a *api) readFile(ctx context.Context, path, commit string, most int64) ([]byte, error) {
 	bound := most
 	if a.provider.content != nil {
 		// JSON escapes make the content longer.
 		bound = 6*most + 1<<16
 	}
-	data, header, err := a.sendGet(ctx, a.provider.file(org, repo, path, commit), a.provider.accept[1], bound, a.provider.content == nil)
+	data, header, err := a.sendGet(ctx, a.pathOf(a.provider.file, commit, path), a.provider.accept[1], bound, a.provider.content == nil)
 	if err == nil && a.provider.content != nil {
 		if data, err = a.provider.content(data); err == nil && int64(len(data)) > most {
 			err = errTooMuch
@@ -513,7 +467,7 @@ func (a *api) readFile(ctx context.Context, org, repo, path, commit string, most
 	mediaType, _, _ := strings.Cut(header.Get("Content-Type"), ";")
 	yes, maybe := a.provider.listing(strings.ToLower(strings.TrimSpace(mediaType)))
 	if maybe {
-		meta, _, err := a.sendGet(ctx, a.provider.meta(org, repo, path, commit), "", 1<<20, false)
+		meta, _, err := a.sendGet(ctx, a.pathOf(a.provider.meta, commit, path), "", 1<<20, false)
 		if err != nil {
 			return nil, err
 		}
@@ -538,8 +492,8 @@ func noFile(path string) error {
 
 // noLink refuses a file that the server finds through a symbolic link. The answer does not name its target, so the operator's rules
 // for paths could not be checked.
-func (a *api) noLink(ctx context.Context, org, repo, path, commit, where string) error {
-	if a.provider.siblings == nil {
+func (a *api) noLink(ctx context.Context, path, commit string) error {
+	if a.provider.siblings == "" {
 		// The other servers return the text of a link.
 		return nil
 	}
@@ -547,13 +501,13 @@ func (a *api) noLink(ctx context.Context, org, repo, path, commit, where string)
 	if i := strings.LastIndexByte(path, '/'); i >= 0 {
 		dir, name = path[:i], path[i+1:]
 	}
-	body, _, err := a.sendGet(ctx, a.provider.siblings(org, repo, dir, commit), "application/vnd.github+json", 8<<20, false)
+	body, _, err := a.sendGet(ctx, a.pathOf(a.provider.siblings, commit, dir), "application/vnd.github+json", 8<<20, false)
 	if err != nil {
-		return a.explainAPIError(err, where, fmt.Sprintf("file %q in commit %s", path, commit))
+		return a.explainAPIError(err, fmt.Sprintf("file %q in commit %s", path, commit))
 	}
 	var entries []struct{ Name, Type string }
 	if err := json.Unmarshal(body, &entries); err != nil {
-		return resolve.Errorf(resolve.ReasonNotFound, "%s: there is no file %q in commit %s", where, path, commit)
+		return resolve.Errorf(resolve.ReasonNotFound, "%s: there is no file %q in commit %s", a.name, path, commit)
 	}
 	for _, e := range entries {
 		if e.Name == name && e.Type == "file" {
@@ -610,24 +564,22 @@ func (a *api) sendGet(ctx context.Context, path, accept string, most int64, isFi
 	return body, resp.Header, err
 }
 
-func (a *api) explainAPIError(err error, where, what string) error {
+// explainAPIError turns an error into one for the user; what names the thing that was asked for. Providers answer 404 for what a token
+// may not read, too, so the text says both.
+func (a *api) explainAPIError(err error, what string) error {
 	var status *statusError
 	if !errors.As(err, &status) {
-		return explainRemoteError(err, where)
+		return explainRemoteError(err, a.name)
 	}
-	var e *resolve.Error
 	switch status.code {
 	case http.StatusNotFound, http.StatusUnprocessableEntity:
 		hidden := "the token may not read it"
 		if a.token == "" {
 			hidden = "it cannot be read without a token"
 		}
-		e = resolve.Errorf(resolve.ReasonNotFound, "%s: there is no %s, or %s", where, what, hidden)
+		return resolve.Errorf(resolve.ReasonNotFound, "%s: there is no %s, or %s", a.name, what, hidden).Because(err)
 	case http.StatusConflict: // GitHub and Gitea
-		e = resolve.Errorf(resolve.ReasonNotFound, "%s: there is no %s; the repository is empty", where, what)
-	default:
-		return explainRemoteError(err, where)
+		return resolve.Errorf(resolve.ReasonNotFound, "%s: there is no %s; the repository is empty", a.name, what).Because(err)
 	}
-	e.Err = err
-	return e
+	return explainRemoteError(err, a.name)
 }

@@ -7,6 +7,9 @@ import (
 	"sluice.dev/resolve/verify"
 )
 
+// A commit can be demanded to be signed in two ways: by the key allowed-signers of the configuration, which is checked here, and by
+// policies of package verify, for which the resolver only reports who has signed.
+
 // checkSignature requires a signature by one of the keys of each list. The commit or the annotated tag that named it must have it.
 func checkSignature(lists []string, c commit, now func() time.Time) error {
 	for _, text := range lists {
@@ -21,6 +24,7 @@ func checkSignature(lists []string, c commit, now func() time.Time) error {
 	return nil
 }
 
+// notSigned is the error for a commit that lacks a signature; nil for no reason.
 func notSigned(c commit, why error) error {
 	if why == nil {
 		return nil

@@ -7,6 +7,9 @@ import (
 	"strings"
 )
 
+// A server that wants a login often redirects to a page with a form, and answers 200. Without this file, that page would be the
+// content, or an error about the protocol.
+
 // maxSignInPage bounds the part of a page that is searched for a form, in bytes.
 const maxSignInPage = 64 << 10
 

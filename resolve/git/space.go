@@ -6,9 +6,11 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"slices"
 	"time"
 )
+
+// A full disk must cost no more than the cache. The store evicts mirrors to keep a reserve free for running fetches. If other files
+// fill the disk all the same, requests are served one after the other from a folder elsewhere.
 
 const (
 	// maxReserve is the part of the file system that stays free for running fetches, in bytes; on a small one it is an eighth.
@@ -40,34 +42,17 @@ func (s *store) makeRoom() bool {
 	return removed
 }
 
-// openStoreIn opens the folder, and makes room in it if its file system is full: mirrors are a cache. The error is errDiskFull if that
-// does not help.
+// openStoreIn opens the folder. If its file system is full, it removes the mirrors, which are a cache, and tries again. The error is
+// errDiskFull if that does not help.
 func openStoreIn(root string, limit int64, files *catfiles, index *indexer) (*store, error) {
-	for {
-		s, err := openStore(root, limit, files, index)
-		if err == nil {
-			return s, nil
-		}
-		if err = diskError(err); !errors.Is(err, errDiskFull) || !removeOldest(filepath.Join(root, mirrorsDir)) {
-			return nil, err
-		}
+	s, err := openStore(root, limit, files, index)
+	if err = diskError(err); errors.Is(err, errDiskFull) && os.RemoveAll(filepath.Join(root, mirrorsDir)) == nil {
+		s, err = openStore(root, limit, files, index)
 	}
-}
-
-// removeOldest removes the entry of a folder with the oldest change.
-func removeOldest(dir string) bool {
-	entries, err := os.ReadDir(dir)
-	if err != nil || len(entries) == 0 {
-		return false
+	if err != nil {
+		return nil, diskError(err)
 	}
-	changed := func(e os.DirEntry) (at time.Time) {
-		if info, err := e.Info(); err == nil {
-			at = info.ModTime()
-		}
-		return at
-	}
-	oldest := slices.MinFunc(entries, func(a, b os.DirEntry) int { return changed(a).Compare(changed(b)) })
-	return os.RemoveAll(filepath.Join(dir, oldest.Name())) == nil
+	return s, nil
 }
 
 // openAside opens a store for one request after the other in a place that has room: the folder for temporary files, or memory. The
@@ -112,20 +97,20 @@ func (g *Resolver) currentStore() *store {
 }
 
 // readBeside reads without the store, one request after the other, because other files fill the store's file system.
-func (g *Resolver) readBeside(ctx context.Context, read func(*store) ([]byte, commit, looks, error)) (data []byte, c commit, at looks, err error) {
-	g.noteCacheFull(true)
+func (c *cloning) readBeside(ctx context.Context) (cloned, error) {
+	c.noteCacheFull(true)
 	select {
-	case g.beside <- struct{}{}:
-		defer func() { <-g.beside }()
+	case c.beside <- struct{}{}:
+		defer func() { <-c.beside }()
 	case <-ctx.Done():
-		return nil, c, at, ctx.Err()
+		return cloned{}, ctx.Err()
 	}
-	st, err := openAside(g.files, g.index)
+	st, err := openAside(c.files, c.index)
 	if err != nil {
-		return nil, c, at, err
+		return cloned{}, err
 	}
 	defer func() { _ = st.close() }()
-	return read(st)
+	return c.readFrom(ctx, st)
 }
 
 // noteCacheFull notes whether the cache can be used, and tells of changes.

@@ -70,17 +70,13 @@ func newSSHRemote(repo repository, guard *netguard.Guard, cred sshCredential, no
 // forgetRedirects implements [remote]; SSH has no redirects.
 func (s *sshRemote) forgetRedirects() {}
 
-// hostKeyError means that the server has the wrong host key.
-type hostKeyError struct{ why string }
-
-func (e *hostKeyError) Error() string { return e.why }
-
 func (s *sshRemote) close() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.dropConnection()
 }
 
+// dropConnection closes the connection, if there is one. The caller holds the lock.
 func (s *sshRemote) dropConnection() {
 	if s.conn != nil {
 		_ = s.conn.Close()
@@ -88,7 +84,7 @@ func (s *sshRemote) dropConnection() {
 	}
 }
 
-// credentialCheckedAt implements [lasting].
+// credentialCheckedAt is the time of the last login, which serves many requests; zero if there is none.
 func (s *sshRemote) credentialCheckedAt() time.Time {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -98,7 +94,8 @@ func (s *sshRemote) credentialCheckedAt() time.Time {
 	return s.conn.since
 }
 
-// recheckCredential implements [lasting]. A connection that is in use ends with its last user.
+// recheckCredential makes the server check the credential again with the next request. A connection that is in use ends with its last
+// user.
 func (s *sshRemote) recheckCredential() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -108,10 +105,10 @@ func (s *sshRemote) recheckCredential() {
 	s.dropConnection()
 }
 
-// acquireConnection returns a connection that is up, and must be given back.
-func (s *sshRemote) acquireConnection(ctx context.Context) (*sshConn, error) {
+// acquireConnection returns a connection that is up, and must be given back. apart: it is a new one, which nobody else uses.
+func (s *sshRemote) acquireConnection(ctx context.Context, apart bool) (*sshConn, error) {
 	s.mu.Lock()
-	if s.conn != nil {
+	if s.conn != nil && !apart {
 		defer s.mu.Unlock()
 		return s.useConnection(), nil
 	}
@@ -121,16 +118,22 @@ func (s *sshRemote) acquireConnection(ctx context.Context) (*sshConn, error) {
 	if err != nil {
 		return nil, err
 	}
+	fresh := &sshConn{Client: c, since: since}
+	if apart {
+		fresh.users = 1
+		return fresh, nil
+	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.conn != nil {
 		_ = c.Close()
 	} else {
-		s.conn = &sshConn{Client: c, since: since}
+		s.conn = fresh
 	}
 	return s.useConnection(), nil
 }
 
+// useConnection counts one more user of the connection. The caller holds the lock.
 func (s *sshRemote) useConnection() *sshConn {
 	s.conn.users++
 	if s.conn.idle != nil {
@@ -139,6 +142,8 @@ func (s *sshRemote) useConnection() *sshConn {
 	return s.conn
 }
 
+// releaseConnection gives a connection back. One that is broken closes at once, and one that is not the remote's any more with its
+// last user. The other stays for a while.
 func (s *sshRemote) releaseConnection(c *sshConn, broken bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -203,13 +208,16 @@ func faultOfKey(key []byte) string {
 	return "cannot be read; a private key in OpenSSH's form or in PEM is wanted"
 }
 
+// handshake connects and logs in. It asks for the algorithms of known keys only: a server that prefers another key of its own would
+// look like an impostor.
 func (s *sshRemote) handshake(ctx context.Context) (*ssh.Client, error) {
+	where := s.repo.canonicalName()
 	config := &ssh.ClientConfig{User: s.repo.user, ClientVersion: "SSH-2.0-sluice"}
 	config.User = cmp.Or(config.User, "git")
 	if len(s.cred.key) > 0 {
 		signer, err := signerOf(s.cred)
 		if err != nil {
-			return nil, resolve.Errorf(resolve.ReasonDenied, "%s: %w", s.repo.canonicalName(), err)
+			return nil, resolve.Errorf(resolve.ReasonDenied, "%s: %w", where, err)
 		}
 		config.Auth = append(config.Auth, ssh.PublicKeys(signer))
 	}
@@ -223,9 +231,9 @@ func (s *sshRemote) handshake(ctx context.Context) (*ssh.Client, error) {
 	name := knownHostName(s.repo.host, s.repo.port)
 	config.HostKeyAlgorithms = hosts.algorithmsFor(name)
 	if len(config.HostKeyAlgorithms) == 0 {
-		return nil, &hostKeyError{fmt.Sprintf("known_hosts has no key for %s; add the line that ssh-keyscan prints, after checking it", name)}
+		return nil, resolve.Errorf(resolve.ReasonDenied, "%s: known_hosts has no key for %s; add the line that ssh-keyscan prints, after checking it", where, name)
 	}
-	config.HostKeyCallback = func(_ string, _ net.Addr, key ssh.PublicKey) error { return hosts.checkHostKey(name, key) }
+	config.HostKeyCallback = func(_ string, _ net.Addr, key ssh.PublicKey) error { return hosts.checkHostKey(where, name, key) }
 
 	conn, err := s.guard.DialContext(ctx, "tcp", net.JoinHostPort(s.repo.host, s.repo.port))
 	if err != nil {
@@ -239,32 +247,29 @@ func (s *sshRemote) handshake(ctx context.Context) (*ssh.Client, error) {
 	}
 	if err != nil {
 		_ = conn.Close()
-		if host, ok := errors.AsType[*hostKeyError](err); ok {
-			return nil, host
+		if wrongKey, ok := errors.AsType[*resolve.Error](err); ok {
+			return nil, wrongKey
 		}
 		if strings.Contains(err.Error(), "unable to authenticate") {
-			return nil, resolve.Errorf(resolve.ReasonDenied, "%s: the server refuses the SSH key or password, or none was given", s.repo.canonicalName())
+			return nil, resolve.Errorf(resolve.ReasonDenied, "%s: the server refuses the SSH key or password, or none was given", where)
 		}
 		return nil, err
 	}
 	return ssh.NewClient(c, chans, reqs), nil
 }
 
-// upload is a git-upload-pack that runs on the server.
-type upload struct {
-	io.Reader
+// sshUpload is an upload with the rest of its session.
+type sshUpload struct {
+	upload
 	session *ssh.Session
-	stdin   io.WriteCloser
 	stderr  *boundedBuffer
-	finish  func()
 }
 
-func (u *upload) Close() error {
-	u.finish()
-	return nil
+func (s *sshRemote) exchange(ctx context.Context, body []byte, _ bool) (io.ReadCloser, error) {
+	return exchangeUpload(ctx, body, s.startUpload)
 }
 
-// startUpload runs git-upload-pack.
+// startUpload runs git-upload-pack, and waits for the first byte.
 func (s *sshRemote) startUpload(ctx context.Context) (*upload, error) {
 	select {
 	case s.slots <- struct{}{}:
@@ -281,13 +286,14 @@ func (s *sshRemote) startUpload(ctx context.Context) (*upload, error) {
 		end()
 		<-s.slots
 	})
-	return u, nil
+	return u.awaitFirstByte()
 }
 
 // beginUpload runs git-upload-pack through the existing connection, a new one, or one of its own.
-func (s *sshRemote) beginUpload(ctx context.Context) (*upload, error) {
+func (s *sshRemote) beginUpload(ctx context.Context) (*sshUpload, error) {
+	apart := false
 	for attempt := 0; ; attempt++ {
-		client, err := s.acquireConnection(ctx)
+		client, err := s.acquireConnection(ctx, apart)
 		if err != nil {
 			return nil, err
 		}
@@ -303,51 +309,28 @@ func (s *sshRemote) beginUpload(ctx context.Context) (*upload, error) {
 			return u, nil
 		}
 		stop()
-		if _, full := errors.AsType[*ssh.OpenChannelError](err); full {
-			// The connection works and others may be using it. The server accepts no more sessions on it.
-			s.releaseConnection(client, false)
-			return s.uploadApart(ctx)
-		}
-		s.releaseConnection(client, true)
-		if ctx.Err() != nil {
+		_, full := errors.AsType[*ssh.OpenChannelError](err)
+		s.releaseConnection(client, !full)
+		switch {
+		case ctx.Err() != nil:
 			return nil, ctx.Err()
-		}
-		// The connection may have been closed while it was idle.
-		if attempt > 0 {
+		case full && !apart:
+			// The connection works and others may be using it. The server accepts no more sessions on it.
+			apart = true
+		case apart || attempt > 0:
 			return nil, err
+		default: // the connection may have been closed while it was idle
 		}
 	}
 }
 
-// uploadApart runs git-upload-pack through a connection of its own.
-func (s *sshRemote) uploadApart(ctx context.Context) (*upload, error) {
-	client, err := s.handshake(ctx)
-	if err != nil {
-		return nil, err
-	}
-	stop := context.AfterFunc(ctx, func() { _ = client.Close() })
-	end := func() {
-		stop()
-		_ = client.Close()
-	}
-	u, err := s.openUpload(client)
-	if err != nil {
-		end()
-		if ctx.Err() != nil {
-			err = ctx.Err()
-		}
-		return nil, err
-	}
-	u.finish = end
-	return u, nil
-}
-
-func (s *sshRemote) openUpload(client *ssh.Client) (*upload, error) {
+// openUpload starts git-upload-pack in a session of a connection. It does not wait for the answer.
+func (s *sshRemote) openUpload(client *ssh.Client) (*sshUpload, error) {
 	session, err := client.NewSession()
 	if err != nil {
 		return nil, err
 	}
-	u := &upload{session: session, stderr: &boundedBuffer{left: 4096}}
+	u := &sshUpload{session: session, stderr: &boundedBuffer{left: 4096}}
 	session.Stderr = u.stderr
 	// A server that refuses the variable answers in version 0, which works as well.
 	_ = session.Setenv("GIT_PROTOCOL", "version=2")
@@ -364,18 +347,11 @@ func (s *sshRemote) openUpload(client *ssh.Client) (*upload, error) {
 	return u, nil
 }
 
-func (s *sshRemote) openAdvertisement(ctx context.Context) (io.ReadCloser, error) {
-	u, err := s.startUpload(ctx)
-	if err != nil {
-		return nil, err
-	}
-	return u.awaitFirstByte()
-}
-
 // awaitFirstByte waits for the first byte. If none comes, it returns the server's standard error.
-func (u *upload) awaitFirstByte() (io.ReadCloser, error) {
+func (u *sshUpload) awaitFirstByte() (*upload, error) {
 	var first [1]byte
 	if _, err := io.ReadFull(u.Reader, first[:]); err != nil {
+		// Standard error is complete when the command has ended.
 		_ = u.session.Wait()
 		_ = u.Close()
 		if text := u.stderr.Bytes(); len(text) > 0 {
@@ -387,27 +363,7 @@ func (u *upload) awaitFirstByte() (io.ReadCloser, error) {
 		return nil, noEOF(err)
 	}
 	u.Reader = io.MultiReader(bytes.NewReader(first[:]), u.Reader)
-	return u, nil
-}
-
-func (s *sshRemote) sendRequest(ctx context.Context, body []byte, _ bool) (io.ReadCloser, error) {
-	u, err := s.startUpload(ctx)
-	if err != nil {
-		return nil, err
-	}
-	if _, err := u.awaitFirstByte(); err != nil {
-		return nil, err
-	}
-	if u.Reader, err = pastAdvertisement(u.Reader); err != nil {
-		_ = u.Close()
-		return nil, err
-	}
-	if _, err := u.stdin.Write(body); err != nil {
-		_ = u.Close()
-		return nil, err
-	}
-	_ = u.stdin.Close()
-	return u, nil
+	return &u.upload, nil
 }
 
 // boundedBuffer keeps the beginning of the data that is written to it.
@@ -417,6 +373,7 @@ type boundedBuffer struct {
 	left int
 }
 
+// Write takes all that is written, also what it does not keep: a command must not fail because it says too much.
 func (b *boundedBuffer) Write(p []byte) (int, error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -440,6 +397,8 @@ type knownHost struct {
 	key      ssh.PublicKey
 }
 
+// parseKnownHosts reads the lines of a file. A line that cannot be read is an error, since it may be the one that revokes a key. Lines
+// about certificate authorities count for nothing: host certificates are not supported.
 func parseKnownHosts(file []byte) (knownHosts, error) {
 	var hosts knownHosts
 	if len(file) > 1<<20 {
@@ -461,6 +420,7 @@ func parseKnownHosts(file []byte) (knownHosts, error) {
 	}
 }
 
+// knownHostName is the name of a host in known_hosts, which has the port only if it is not that of SSH (sshd(8)).
 func knownHostName(host, port string) string {
 	if port == "22" {
 		return host
@@ -468,6 +428,8 @@ func knownHostName(host, port string) string {
 	return "[" + host + "]:" + port
 }
 
+// matchesName compares a name with the patterns of a line, as sshd(8) says: hashed, with wildcards, or negated. A negated pattern that
+// matches decides.
 func (h knownHost) matchesName(name string) bool {
 	matched := false
 	for _, p := range h.patterns {
@@ -512,19 +474,20 @@ func (hosts knownHosts) algorithmsFor(name string) []string {
 	return out
 }
 
-func (hosts knownHosts) checkHostKey(name string, key ssh.PublicKey) error {
+// checkHostKey refuses a key that is not one of the host's, or that is revoked. where names the repository in the error.
+func (hosts knownHosts) checkHostKey(where, name string, key ssh.PublicKey) error {
 	known := false
 	for _, h := range hosts {
 		if !bytes.Equal(h.key.Marshal(), key.Marshal()) {
 			continue
 		}
 		if h.revoked {
-			return &hostKeyError{fmt.Sprintf("known_hosts says that the key of %s is revoked", name)}
+			return resolve.Errorf(resolve.ReasonDenied, "%s: known_hosts says that the key of %s is revoked", where, name)
 		}
 		known = known || h.matchesName(name)
 	}
 	if !known {
-		return &hostKeyError{fmt.Sprintf("the server's key is not the one that known_hosts has for %s", name)}
+		return resolve.Errorf(resolve.ReasonDenied, "%s: the server's key is not the one that known_hosts has for %s", where, name)
 	}
 	return nil
 }

@@ -25,6 +25,11 @@ import (
 	"sluice.dev/resolve"
 )
 
+// The folder of a store has one folder below mirrors for each repository and credential. The name of that is a keyed hash of both, so
+// that it tells nothing about a credential, and requests share a mirror only if they may see the same. New objects arrive in a folder
+// incoming-*, and mirrors that go are renamed to trash-* first. So a crash leaves nothing half done, and the next start removes the
+// rest.
+
 // store keeps mirrors on disk: one bare repository for each repository and credential. It is a cache, so it discards everything
 // that is damaged or incomplete.
 type store struct {
@@ -93,6 +98,7 @@ func openStore(root string, limit int64, files *catfiles, index *indexer) (s *st
 	}
 	s.setLimit(limit)
 	if s.salt, err = os.ReadFile(filepath.Join(root, saltFile)); err != nil || len(s.salt) != 32 { //nolint:gosec // a file in the store's folder
+		// The folder is new, or its salt is damaged.
 		s.salt = make([]byte, 32)
 		if _, err := rand.Read(s.salt); err != nil {
 			return nil, err
@@ -204,6 +210,8 @@ func (m *mirror) sweepLeftovers() (used time.Time, err error) {
 // onDisk returns the approximate space of a file of that size.
 func onDisk(size int64) int64 { return (size + 4095) &^ 4095 }
 
+// close ends connections and idle processes, and unlocks the folder. A store in place of another deletes its folder; the processes are
+// the other one's.
 func (s *store) close() error {
 	if !s.aside {
 		s.files.endIdle("")
@@ -285,6 +293,7 @@ func (s *store) forgetServerFacts(key string) bool {
 	return known
 }
 
+// releaseMirror gives a mirror back. Its files are deleted outside the lock, because that can take long.
 func (s *store) releaseMirror(m *mirror) {
 	s.mu.Lock()
 	m.users--
@@ -406,6 +415,7 @@ func (s *store) receivePack(ctx context.Context, m *mirror, thin bool, limit int
 	if err != nil {
 		return diskError(err)
 	}
+	// The number of objects stands at the end of the header (gitformat-pack).
 	if n < packHead || string(head[:4]) != "PACK" {
 		return errGarbage
 	}
@@ -413,6 +423,7 @@ func (s *store) receivePack(ctx context.Context, m *mirror, thin bool, limit int
 	if count == 0 {
 		return nil
 	}
+	// Most fetches bring a few objects. See unpackSmall for why they do not stay a pack.
 	if count <= 64 && size < largePlain {
 		if done, err := s.unpackSmall(ctx, m, f, size, count, filepath.Join(staging, "loose")); done || err != nil {
 			return err
@@ -499,22 +510,12 @@ func (s *store) adoptPacks(m *mirror, from string) error {
 	if err != nil {
 		return err
 	}
-	var size int64
+	var files []string
 	for _, pack := range packs {
 		// The index comes last, because git finds packs by it.
-		for _, name := range []string{pack, strings.TrimSuffix(pack, ".pack") + ".idx"} {
-			info, err := os.Stat(name)
-			if err != nil {
-				return err
-			}
-			size += onDisk(info.Size())
-			if err := os.Rename(name, filepath.Join(m.dir, "objects", "pack", filepath.Base(name))); err != nil {
-				return diskError(err)
-			}
-		}
+		files = append(files, pack, strings.TrimSuffix(pack, ".pack")+".idx")
 	}
-	m.addSize(size)
-	return nil
+	return m.adoptFiles(files, func(string) string { return "pack" })
 }
 
 // adoptLoose moves loose objects from a folder to the mirror.
@@ -523,13 +524,19 @@ func (s *store) adoptLoose(m *mirror, from string) error {
 	if err != nil {
 		return err
 	}
+	return m.adoptFiles(found, func(file string) string { return filepath.Base(filepath.Dir(file)) })
+}
+
+// adoptFiles moves files, in their order, into folders of the mirror's objects. A file that is there already stays: its name says what
+// it has.
+func (m *mirror) adoptFiles(files []string, folder func(file string) string) error {
 	var size int64
-	for _, object := range found {
-		info, err := os.Stat(object)
+	for _, file := range files {
+		info, err := os.Stat(file)
 		if err != nil {
 			return err
 		}
-		dir := filepath.Join(m.dir, "objects", filepath.Base(filepath.Dir(object)))
+		dir := filepath.Join(m.dir, "objects", folder(file))
 		if err := os.Mkdir(dir, 0o700); err != nil && !errors.Is(err, fs.ErrExist) {
 			return diskError(err)
 		}
@@ -537,7 +544,7 @@ func (s *store) adoptLoose(m *mirror, from string) error {
 		if _, err := os.Lstat(to); err == nil {
 			continue
 		}
-		if err := os.Rename(object, to); err != nil {
+		if err := os.Rename(file, to); err != nil {
 			return diskError(err)
 		}
 		size += onDisk(info.Size())

@@ -17,6 +17,9 @@ import (
 	"sluice.dev/resolve"
 )
 
+// This file finds a path in the trees of a commit. It fetches a tree only if the path leads through it, and reads it as a stream: a
+// directory may have a million entries. For example, a/b.yaml takes the root tree, the tree a, and the blob b.yaml.
+
 // Bounds of walks through a tree.
 const (
 	maxSymlinks   = 16
@@ -133,7 +136,9 @@ const maxKnown = 4096
 // eachEntryOf visits the entries of a tree, in the tree's order.
 func (w *walker) eachEntryOf(ctx context.Context, id string, visit func(rawEntry) error) error {
 	read := func() error {
-		return w.mirror.streamObject(ctx, id, "tree", maxTreeSize, func(r *bufio.Reader) error { return eachEntry(r, len(id)/2, visit) })
+		return w.mirror.withObject(ctx, id, "tree", maxTreeSize, func(_ string, _ int64, body io.Reader) error {
+			return eachEntry(bufio.NewReaderSize(body, 32<<10), len(id)/2, visit)
+		})
 	}
 	err := read()
 	if errors.Is(err, errMissing) {
@@ -189,6 +194,7 @@ func (w *walker) findPath(ctx context.Context, p string) (file, error) {
 		}
 		c := todo[0]
 		todo = todo[1:]
+		// The stack has the directories from the root to here, so that .. leads to the one above, also behind a link.
 		here := stack[len(stack)-1]
 		if c == "" || c == "." {
 			continue
@@ -225,6 +231,7 @@ func (w *walker) findPath(ctx context.Context, p string) (file, error) {
 			if strings.HasPrefix(to, "/") || to == "" || strings.ContainsRune(to, 0) {
 				return bad(resolve.ReasonForbidden, "goes through the symbolic link %q, which leaves the repository", at)
 			}
+			// The target is relative to the directory of the link, which is the end of the stack.
 			todo = append(strings.Split(to, "/"), todo...)
 		default:
 			stack = append(stack, file{e, at})
@@ -247,6 +254,7 @@ const (
 	maxCompared = 20_000
 )
 
+// addName notes a name for the description. It keeps a few names, so that a directory with a million entries costs no memory.
 func (l *listing) addName(raw []byte) {
 	l.count++
 	if d := len(raw) - len(l.name); l.count <= maxCompared && d >= -3 && d <= 3 && !hasControl(string(raw)) {
@@ -268,6 +276,8 @@ func (l *listing) addName(raw []byte) {
 	}
 }
 
+// String names the nearest entry first, then those with the same extension, then others: dir has no "tsk.yaml" but task.yaml, a.yaml,
+// ...
 func (l *listing) String() string {
 	dir := cmp.Or(l.dir, "the root")
 	if l.count == 0 {
@@ -285,6 +295,7 @@ func (l *listing) String() string {
 	return fmt.Sprintf("%s has no %q but %s%s", dir, l.name, strings.Join(names, ", "), more)
 }
 
+// readLink returns the target of a symbolic link, which git stores as the content of a blob.
 func (w *walker) readLink(ctx context.Context, id string) (string, error) {
 	data, err := w.readBlob(ctx, id, maxLink)
 	if errors.Is(err, errTooMuch) {
@@ -295,14 +306,14 @@ func (w *walker) readLink(ctx context.Context, id string) (string, error) {
 
 // readBlob reads a blob, and fetches it first if it is missing.
 func (w *walker) readBlob(ctx context.Context, id string, limit int64) ([]byte, error) {
-	data, err := w.mirror.readObjectOf(ctx, id, "blob", limit)
+	_, data, err := w.mirror.readObject(ctx, id, "blob", limit)
 	if !errors.Is(err, errMissing) {
 		return data, err
 	}
 	if err := w.mirror.fetchMissing(ctx, w.commit, "blob", []string{id}, max(limit, 64<<10), w.packBytes); err != nil {
 		return nil, err
 	}
-	data, err = w.mirror.readObjectOf(ctx, id, "blob", limit)
+	_, data, err = w.mirror.readObject(ctx, id, "blob", limit)
 	if errors.Is(err, errMissing) {
 		return nil, missingError(resolve.ReasonFailed, "the server does not send the blob "+id)
 	}
@@ -451,6 +462,7 @@ func (c *collector) tooMany() error {
 	return resolve.Errorf(resolve.ReasonTooLarge, "pathInRepo: the directory %q has more than %d files", c.asked, maxDirectoryFiles)
 }
 
+// streamFiles joins files to a stream of YAML documents. It fetches all of them at once. The limit is for all together.
 func (w *walker) streamFiles(ctx context.Context, p string, files []file) ([]byte, error) {
 	ids := make([]string, len(files))
 	for i, f := range files {
@@ -476,6 +488,7 @@ func (w *walker) streamFiles(ctx context.Context, p string, files []file) ([]byt
 	return out.Bytes(), nil
 }
 
+// tooLarge names the limit if an error is about that; it returns other errors as they are.
 func (w *walker) tooLarge(p string, err error) error {
 	if !errors.Is(err, errTooMuch) {
 		return err

@@ -5,6 +5,9 @@ import (
 	"sync"
 )
 
+// For example, with 4 turns each tenant has 3 of them at most. So while the packs of one take minutes, one turn is there for all
+// others.
+
 // turns bounds concurrent work, in total and for one tenant. So a tenant whose packs take minutes leaves room for the others.
 type turns struct {
 	all chan struct{}

@@ -1,6 +1,8 @@
 package git
 
 import (
+	"errors"
+	"fmt"
 	"net"
 	"net/url"
 	"path"
@@ -11,6 +13,10 @@ import (
 	"sluice.dev/resolve"
 	"sluice.dev/resolve/verify"
 )
+
+// Addresses come from requesters, so that everything which git or a shell could take for something else is refused: options, transport
+// helpers, local paths, passwords. What is left has one canonical name for all spellings, by which policies and mirrors know the
+// repository.
 
 // repository is the parsed address of a repository.
 type repository struct {
@@ -33,7 +39,7 @@ var defaultPorts = map[string]string{"https": "443", "http": "80", "ssh": "22", 
 // header, and only with a password from a Secret.
 func parseRepository(raw string) (repository, error) {
 	bad := func(format string, args ...any) (repository, error) {
-		return repository{}, resolve.Errorf(resolve.ReasonInvalid, "url: "+format, args...)
+		return repository{}, fmt.Errorf(format, args...)
 	}
 	if raw == "" {
 		return bad("it is empty; give the address of the repository")
@@ -85,6 +91,7 @@ func parseRepository(raw string) (repository, error) {
 	return r.checkParts()
 }
 
+// parseSCP parses [USER@]HOST:PATH. A slash before the colon makes it a path on this machine, as for git.
 func parseSCP(raw string) (repository, error) {
 	head, p, ok := strings.Cut(raw, ":")
 	user, host, hasUser := strings.Cut(head, "@")
@@ -92,16 +99,17 @@ func parseSCP(raw string) (repository, error) {
 		user, host = "", head
 	}
 	if !ok || strings.Contains(head, "/") || host == "" || (hasUser && user == "") {
-		return repository{}, resolve.Errorf(resolve.ReasonInvalid,
-			"url: %q is a local path or no address; use https://host/path, ssh://host/path or user@host:path, or the resolver dir for a folder", raw)
+		return repository{}, fmt.Errorf("%q is a local path or no address; use https://host/path, ssh://host/path or user@host:path, or the resolver dir for a folder", raw)
 	}
 	r := repository{raw: raw, scheme: "ssh", user: user, host: strings.ToLower(host), port: "22", path: p}
 	return r.checkParts()
 }
 
+// checkParts checks the parts of an address, and returns it with one spelling for one server: the host in lower case, and the port
+// without zeros in front. Dashes at the beginning are refused: programs on the server could take them for options.
 func (r repository) checkParts() (repository, error) {
 	bad := func(what string) error {
-		return resolve.Errorf(resolve.ReasonInvalid, "url: %q %s", r.raw, what)
+		return fmt.Errorf("%q %s", r.raw, what)
 	}
 	if strings.HasPrefix(r.user, "-") || hasControl(r.user) || strings.ContainsAny(r.user, ":@/ ") {
 		return repository{}, bad("has no good user name")
@@ -127,10 +135,8 @@ func (r repository) checkParts() (repository, error) {
 	if strings.HasPrefix(r.path, "-") {
 		return repository{}, bad("has a path that begins with a dash")
 	}
-	for c := range strings.SplitSeq(trimmed, "/") {
-		if c == "." || c == ".." || c == "" {
-			return repository{}, bad("has empty, . or .. parts in its path")
-		}
+	if path.Clean("/"+trimmed) != "/"+trimmed {
+		return repository{}, bad("has empty, . or .. parts in its path")
 	}
 	return r, nil
 }
@@ -163,6 +169,7 @@ func (r repository) names() []string {
 			}
 		}
 	}
+	// Patterns are in lower case, too: a policy holds for a name in any case, also at servers that tell the cases apart.
 	for i, name := range out {
 		out[i] = strings.ToLower(name)
 	}
@@ -202,13 +209,13 @@ func hasControl(s string) bool {
 // checkRevision checks the name of a branch or tag, or a commit, by the rules of git check-ref-format.
 func checkRevision(rev string) error {
 	bad := func(what string) error {
-		return resolve.Errorf(resolve.ReasonInvalid, "revision: %q %s", rev, what)
+		return fmt.Errorf("%q %s", rev, what)
 	}
 	switch {
 	case rev == "":
-		return resolve.Errorf(resolve.ReasonInvalid, "revision: it is empty; name a branch, a tag or a commit")
+		return errors.New("it is empty; name a branch, a tag or a commit")
 	case len(rev) > 255:
-		return resolve.Errorf(resolve.ReasonInvalid, "revision: it has %d bytes; at most 255 are allowed", len(rev))
+		return fmt.Errorf("it has %d bytes; at most 255 are allowed", len(rev))
 	case strings.HasPrefix(rev, "-"):
 		return bad("begins with a dash")
 	case hasControl(rev) || strings.ContainsAny(rev, " ~^:?*[\\"):
@@ -230,27 +237,19 @@ func checkRevision(rev string) error {
 func checkPath(p string) error {
 	switch {
 	case p == "":
-		return resolve.Errorf(resolve.ReasonInvalid, "pathInRepo: it names no file; give a file or a directory")
+		return errors.New("it names no file; give a file or a directory")
 	case len(p) > 4096:
-		return resolve.Errorf(resolve.ReasonInvalid, "pathInRepo: it has %d bytes; at most 4096 are allowed", len(p))
+		return fmt.Errorf("it has %d bytes; at most 4096 are allowed", len(p))
 	case hasControl(p):
-		return resolve.Errorf(resolve.ReasonInvalid, "pathInRepo: %q has control characters", p)
-	}
-	depth := 0
-	for c := range strings.SplitSeq(p, "/") {
-		switch c {
-		case "", ".":
-		case "..":
-			depth--
-		default:
-			depth++
-		}
-		if depth < 0 {
-			return resolve.Errorf(resolve.ReasonInvalid, "pathInRepo: %q leaves the repository", p)
-		}
+		return fmt.Errorf("%q has control characters", p)
+	case strings.HasPrefix(path.Clean(strings.TrimLeft(p, "/"))+"/", "../"):
+		return fmt.Errorf("%q leaves the repository", p)
 	}
 	return nil
 }
+
+// cleanPath returns a path that checkPath accepts without . and .. and the slash in front; empty for the root of the repository.
+func cleanPath(p string) string { return strings.TrimPrefix(path.Clean("/"+p), "/") }
 
 func isHex(s string) bool {
 	return s != "" && !strings.ContainsFunc(s, func(c rune) bool { return (c < '0' || c > '9') && (c < 'a' || c > 'f') })

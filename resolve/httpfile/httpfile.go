@@ -4,8 +4,9 @@ package httpfile
 
 import (
 	"context"
-	"crypto/sha256"
-	"crypto/sha512"
+	"crypto"
+	_ "crypto/sha256" // crypto.Hash.New needs both linked in
+	_ "crypto/sha512"
 	"encoding/base64"
 	"encoding/hex"
 	"errors"
@@ -72,6 +73,7 @@ func (*Resolver) Spec() resolve.Spec {
 	}
 }
 
+// checkURL accepts http as well, because only the whole request tells whether it is allowed; see validateRequest.
 func checkURL(v string) error {
 	u, err := url.Parse(v)
 	switch {
@@ -92,18 +94,21 @@ func checkUser(v string) error {
 	return nil
 }
 
-// digestSizes are the algorithms with their sizes in bytes.
-var digestSizes = map[string]int{"sha256": sha256.Size, "sha512": sha512.Size}
+// digests are the algorithms by their names.
+var digests = map[string]crypto.Hash{"sha256": crypto.SHA256, "sha512": crypto.SHA512}
 
+// checkDigest accepts ALGORITHM:DIGITS of SHA-256 and SHA-512, the digits in any case.
 func checkDigest(v string) error {
 	alg, digits, _ := strings.Cut(v, ":")
 	raw, err := hex.DecodeString(digits)
-	if size, ok := digestSizes[alg]; !ok || err != nil || len(raw) != size {
+	if hash, ok := digests[alg]; !ok || err != nil || len(raw) != hash.Size() {
 		return errors.New("it is neither sha256: with 64 hexadecimal digits nor sha512: with 128")
 	}
 	return nil
 }
 
+// validateRequest judges parameters together. Plain http is for content whose digest is known: nobody on the way can change that
+// unseen. A credential never goes over it, unless the operator allows plain http.
 func validateRequest(r *resolve.Request) []error {
 	var out []error
 	user, password, token := r.Get(ParamUsername) != "", r.Get(ParamPassword) != "", r.Get(ParamToken) != ""
@@ -150,17 +155,15 @@ func (h *Resolver) Resolve(ctx context.Context, r *resolve.Request) (*resolve.Re
 	}, nil
 }
 
+// verifyDigest compares the content with a digest in lower case, ALGORITHM:DIGITS; the empty one accepts all.
 func verifyDigest(want string, data []byte) error {
 	alg, digits, ok := strings.Cut(want, ":")
 	if !ok {
 		return nil
 	}
-	got := resolve.SHA256(data)["sha256"]
-	if alg == "sha512" {
-		sum := sha512.Sum512(data)
-		got = hex.EncodeToString(sum[:])
-	}
-	if got != digits {
+	sum := digests[alg].New()
+	_, _ = sum.Write(data) // it never fails
+	if got := hex.EncodeToString(sum.Sum(nil)); got != digits {
 		return resolve.Errorf(resolve.ReasonVerification, "the content has the digest %s:%s, want %s", alg, got, want)
 	}
 	return nil
@@ -199,6 +202,8 @@ func hostOf(address string) string {
 	return net.JoinHostPort(name, port)
 }
 
+// secretValue returns one key of a Secret that may be sent to the host of the request. It cuts line breaks at the end, which editors
+// add, and refuses others: they would begin another header.
 func secretValue(ctx context.Context, r *resolve.Request, name, key string) (string, error) {
 	if r.Secrets == nil {
 		return "", resolve.Errorf(resolve.ReasonDenied, "the secret %q is needed, and there are no secrets here", name)

@@ -87,6 +87,7 @@ var segment = regexp.MustCompile(`^[A-Za-z0-9_]([-A-Za-z0-9_.]*[A-Za-z0-9_])?$`)
 
 const maxSegment = 253
 
+// checkSegment accepts what is one part of a path whatever the hub makes of it: no dots that lead elsewhere, no slash, no escape.
 func checkSegment(v string) error {
 	if len(v) > maxSegment || !segment.MatchString(v) {
 		return errors.New("it may have letters, digits, hyphens, dots and underscores only, 253 at most, and neither begin nor end with one of the first two")
@@ -104,8 +105,8 @@ func (h *Resolver) Spec() resolve.Spec {
 			{Name: KeyPipelineCatalog, Default: "tekton-catalog-pipelines", Check: checkSegment, Doc: "The catalog for pipelines of type artifact."},
 			{Name: KeyKind, Default: "task", Doc: "The kind where a request names none."},
 			{Name: KeyType, Default: TypeArtifact, Check: resolve.OneOf(TypeArtifact, TypeTekton), Doc: "The type of hub where a request names none."},
-			{Name: KeyArtifactURLs, Default: "[" + cmp.Or(h.options.ArtifactURL, "https://artifacthub.io") + "]", Check: checkURLs, Doc: "Addresses of Artifact Hubs, a YAML list, tried in order; the environment variable ARTIFACT_HUB_API sets another default."},
-			{Name: KeyTektonURLs, Default: "[" + cmp.Or(h.options.TektonURL, "https://api.hub.tekton.dev") + "]", Check: checkURLs, Doc: "Addresses of Tekton Hubs, a YAML list, tried in order; the environment variable TEKTON_HUB_API sets another default."},
+			{Name: KeyArtifactURLs, Default: "[" + cmp.Or(h.options.ArtifactURL, "https://artifacthub.io") + "]", Check: resolve.Parses(parseURLs), Doc: "Addresses of Artifact Hubs, a YAML list, tried in order; the environment variable ARTIFACT_HUB_API sets another default."},
+			{Name: KeyTektonURLs, Default: "[" + cmp.Or(h.options.TektonURL, "https://api.hub.tekton.dev") + "]", Check: resolve.Parses(parseURLs), Doc: "Addresses of Tekton Hubs, a YAML list, tried in order; the environment variable TEKTON_HUB_API sets another default."},
 			{Name: KeyPlain, Default: "false", Check: resolve.CheckBool, Doc: "Whether addresses may be plain http."},
 		}, netguard.Keys(true, true)...),
 		// An answer may have four times the size of the content, and is both read and decoded.
@@ -136,6 +137,7 @@ func (h *Resolver) Spec() resolve.Spec {
 	}
 }
 
+// checkBase accepts http as well, because only the configuration says whether it is allowed.
 func checkBase(v string) error {
 	u, err := url.Parse(v)
 	if err != nil || u.Host == "" || u.User != nil || u.RawQuery != "" || u.Fragment != "" || u.Scheme != "https" && u.Scheme != "http" {
@@ -144,23 +146,25 @@ func checkBase(v string) error {
 	return nil
 }
 
-func checkURLs(v string) error {
+// parseURLs reads the addresses of hubs.
+func parseURLs(v string) ([]string, error) {
 	var urls []string
 	if err := yaml.Unmarshal([]byte(v), &urls); err != nil || len(urls) == 0 || len(urls) > maxURLs {
-		return errors.New("want a YAML list of 1 to 10 addresses")
+		return nil, errors.New("want a YAML list of 1 to 10 addresses")
 	}
 	for _, u := range urls {
 		if err := checkBase(u); err != nil {
-			return errors.New("one of the addresses: " + err.Error())
+			return nil, errors.New("one of the addresses: " + err.Error())
 		}
 	}
-	return nil
+	return urls, nil
 }
 
 // isConstraint reports whether a text is a constraint and not a version, in the terms of package go-version: a comparison, or a list
 // of them. A version alone, with or without v in front, is a constraint that only this version satisfies.
 func isConstraint(v string) bool { return strings.ContainsAny(v, "<>=!~, ") }
 
+// checkVersion accepts a version, as a part of an address, or a constraint in the syntax of go-version.
 func checkVersion(v string) error {
 	if !isConstraint(v) {
 		if strings.ContainsAny(v, "^*") {
@@ -174,6 +178,8 @@ func checkVersion(v string) error {
 	return nil
 }
 
+// catalogOf returns the catalog that the request names, or the configured one for its type and kind; empty if there is none, such as
+// for a StepAction on Artifact Hub.
 func catalogOf(r *resolve.Request) string {
 	switch c := r.Get(ParamCatalog); {
 	case c != "":
@@ -188,6 +194,7 @@ func catalogOf(r *resolve.Request) string {
 	return ""
 }
 
+// baseURLs returns the addresses of the hubs to ask, in their order: the requester's alone, or the operator's.
 func baseURLs(r *resolve.Request) []string {
 	if u := r.Get(ParamURL); u != "" {
 		return []string{u}
@@ -196,11 +203,7 @@ func baseURLs(r *resolve.Request) []string {
 	if r.Get(ParamType) == TypeTekton {
 		key = KeyTektonURLs
 	}
-	var urls []string
-	// The list was judged when it was configured.
-	if err := yaml.Unmarshal([]byte(r.Config[key]), &urls); err != nil {
-		return nil
-	}
+	urls, _ := parseURLs(r.Config[key]) // it was judged when it was configured
 	return urls
 }
 
@@ -238,6 +241,8 @@ type source struct {
 	base    string
 }
 
+// fetchJSON reads the answer for a path of the hub into a value, and returns the whole address. The answer is bounded by the limit of
+// the content.
 func (s source) fetchJSON(ctx context.Context, path string, into any) (string, *resolve.Error) {
 	at := s.base + path
 	answer, failure := s.guard.Get(ctx, netguard.Fetch{
@@ -255,6 +260,8 @@ func (s source) fetchJSON(ctx context.Context, path string, into any) (string, *
 	return at, nil
 }
 
+// resolveResource fetches from this hub. A constraint costs one more request, for the versions that there are. So does a missing
+// version, so that the error can name others.
 func (s source) resolveResource(ctx context.Context) (*resolve.Resource, *resolve.Error) {
 	r := s.request
 	tekton := r.Get(ParamType) == TypeTekton

@@ -5,6 +5,9 @@ import (
 	"strings"
 )
 
+// The table has what the registries of IANA call not globally reachable, and the addresses of metadata services, which give
+// credentials to whoever asks from the right machine. The first row that matches decides, so that these come first.
+
 // class is the class of an address, for messages; empty for a public address.
 type class string
 

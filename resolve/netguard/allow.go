@@ -10,6 +10,9 @@ import (
 	"sluice.dev/resolve"
 )
 
+// Names and addresses are two lists in one: a name in it opens what the name resolves to, but for the most dangerous classes
+// ([Options.Allow]); an address or a range opens exactly that.
+
 // allowed is one entry of the operator's allow list.
 type allowed struct {
 	host   string       // a name, lower case; "*.suffix" for all below
@@ -33,6 +36,8 @@ func parseAllow(entries []string) (allowList, error) {
 	return out, nil
 }
 
+// parseEntry reads one entry in lower case. An address is a range of one. The error names what is allowed: an entry that never matches
+// would leave its author in the dark.
 func parseEntry(e string) (allowed, error) {
 	if p, err := netip.ParsePrefix(e); err == nil {
 		if p != p.Masked() {

@@ -10,11 +10,14 @@ import (
 	"net/netip"
 	"net/url"
 	"strings"
-	"sync"
 	"time"
 
 	"sluice.dev/resolve"
 )
+
+// An HTTP client meets an address at four places: in the URL of the request, in each redirect, in what DNS returns, and behind a
+// proxy. The first two are checked here before anything is sent, the third by the dialer (netguard.go), and of the fourth what can be
+// known.
 
 // maxRedirects bounds the redirects that a client follows.
 const maxRedirects = 10
@@ -33,6 +36,8 @@ func (g *Guard) RoundTripper(plain bool) http.RoundTripper {
 	return &roundTripper{g: g, plain: plain}
 }
 
+// checkRedirect bounds redirects, and drops what was for the first server as soon as one leads elsewhere. Headers stay away even if a
+// later redirect leads back, since net/http copies them from the first request.
 func (g *Guard) checkRedirect(next *http.Request, via []*http.Request) error {
 	if len(via) > maxRedirects {
 		return resolve.Errorf(resolve.ReasonFailed, "%s redirects more than %d times", Redact(via[0].URL), maxRedirects)
@@ -52,6 +57,7 @@ func (g *Guard) checkRedirect(next *http.Request, via []*http.Request) error {
 	return nil
 }
 
+// sameOrigin reports whether two URLs have the same scheme, host and port. A port that cannot be read is not the same as any.
 func sameOrigin(a, b *url.URL) bool {
 	pa, errA := portOf(a)
 	pb, errB := portOf(b)
@@ -113,6 +119,7 @@ func (t *roundTripper) checkURL(ctx context.Context, u *url.URL) (string, error)
 	if p == nil {
 		return "", nil
 	}
+	// CheckURL has judged an address. A name may stand for another one at the proxy than here, which nobody can know.
 	if _, err := netip.ParseAddr(u.Hostname()); err != nil {
 		port, err := portOf(u)
 		if err != nil {
@@ -140,6 +147,7 @@ func (g *Guard) lookupHost(ctx context.Context, host string) ([]netip.Addr, erro
 	return r.LookupNetIP(ctx, "ip", host)
 }
 
+// proxyOf chooses the proxy of a request for the transport; nil for none.
 func (g *Guard) proxyOf(req *http.Request) (*url.URL, error) {
 	if g.proxy == nil {
 		return nil, nil //nolint:nilnil // http.Transport.Proxy is specified so
@@ -167,19 +175,13 @@ type body struct {
 	timer  *time.Timer
 	cancel context.CancelCauseFunc
 	place  string
-
-	mu    sync.Mutex
-	fired bool
 }
 
+// newBody wraps a body whose request ends with cancel. ctx is that of the request, so that its cause tells whether the time without
+// bytes was up.
 func newBody(ctx context.Context, rc io.ReadCloser, idle time.Duration, cancel context.CancelCauseFunc, place string) *body {
 	b := &body{ReadCloser: rc, ctx: ctx, idle: idle, cancel: cancel, place: place}
-	b.timer = time.AfterFunc(idle, func() {
-		b.mu.Lock()
-		b.fired = true
-		b.mu.Unlock()
-		cancel(errIdle)
-	})
+	b.timer = time.AfterFunc(idle, func() { cancel(errIdle) })
 	// The reader, not the server, spends the time between reads.
 	b.timer.Stop()
 	return b
@@ -192,12 +194,8 @@ func (b *body) Read(p []byte) (int, error) {
 	n, err := b.ReadCloser.Read(p)
 	came(n)
 	b.timer.Stop()
-	if err != nil && !errors.Is(err, io.EOF) {
-		b.mu.Lock()
-		defer b.mu.Unlock()
-		if b.fired {
-			return n, resolve.Transientf("%s sent nothing for %s in the middle of its answer", b.place, b.idle)
-		}
+	if err != nil && !errors.Is(err, io.EOF) && errors.Is(context.Cause(b.ctx), errIdle) {
+		return n, resolve.Transientf("%s sent nothing for %s in the middle of its answer", b.place, b.idle)
 	}
 	return n, err
 }

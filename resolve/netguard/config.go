@@ -13,6 +13,9 @@ import (
 	"sluice.dev/resolve"
 )
 
+// Operators configure a guard by keys of each resolver's ConfigMap. Equal configurations share a guard, and so its connections; a
+// change makes a new one, and the old one goes when eight others were used after it.
+
 // Keys of a resolver's ConfigMap that [Keys] declares.
 const (
 	KeyAllowed    = "allowed-addresses"
@@ -50,6 +53,7 @@ func Keys(private, chosen bool) []resolve.Key {
 	return keys
 }
 
+// checkCAs accepts what a guard accepts, so that a wrong bundle is refused when it is configured.
 func checkCAs(v string) error {
 	if v == "" {
 		return nil
@@ -58,6 +62,7 @@ func checkCAs(v string) error {
 	return err
 }
 
+// checkProxy accepts the address of a proxy of a kind that net/http knows; empty stands for none.
 func checkProxy(v string) error {
 	if v == "" {
 		return nil
@@ -116,6 +121,7 @@ func (p *Pool) Get(c resolve.Config, chosen bool) (*Guard, error) {
 	if chosen {
 		o.AllowPrivate = c[KeyChosen] == "true"
 	}
+	// A block of PEM begins on a line of its own.
 	o.CAs = slices.Concat(o.CAs, []byte("\n"), []byte(c[KeyCAs]))
 	if len(o.CAs) == 1 {
 		o.CAs = nil

@@ -19,6 +19,9 @@ import (
 	"sluice.dev/resolve"
 )
 
+// An error of net/http says where the internal network failed, with addresses and ports. Requesters choose what is fetched, so they
+// must not learn more than they need: this file maps errors to a few sentences about the place that the requester knows.
+
 // maxRetryAfter bounds the wait that a server can ask for.
 const maxRetryAfter = time.Hour
 
@@ -30,19 +33,17 @@ func Error(ctx context.Context, err error, place string) *resolve.Error {
 		return e
 	}
 	if e := classifyEnd(ctx, place); e != nil {
-		e.Err = err
-		return e
+		return e.Because(err)
 	}
 	return Broken(err, place)
 }
 
 // Broken is [Error] for callers that have checked the context.
 func Broken(err error, place string) *resolve.Error {
-	e := classifyError(err, place)
-	e.Err = err
-	return e
+	return classifyError(err, place).Because(err)
 }
 
+// classifyEnd returns the error for a context that has ended; nil for one that has not.
 func classifyEnd(ctx context.Context, place string) *resolve.Error {
 	switch {
 	case ctx.Err() == nil:
@@ -54,6 +55,8 @@ func classifyEnd(ctx context.Context, place string) *resolve.Error {
 	}
 }
 
+// classifyError finds out what has happened from the inside of an error, because its text can hold addresses of the internal network.
+// What cannot be classified is permanent.
 func classifyError(err error, place string) *resolve.Error {
 	if dns, ok := errors.AsType[*net.DNSError](err); ok {
 		if dns.IsNotFound {
@@ -115,6 +118,8 @@ type streamError struct {
 // Error implements error.
 func (e streamError) Error() string { return fmt.Sprintf("HTTP/2 stream error %d", e.Code) }
 
+// classifyTLS returns an error that says what is wrong with a certificate or a handshake; nil for all other errors. The operator can
+// mend most of them, so they are permanent.
 func classifyTLS(err error, place string) *resolve.Error {
 	if _, ok := errors.AsType[x509.UnknownAuthorityError](err); ok {
 		return resolve.Errorf(resolve.ReasonFailed, "the certificate of %s is not signed by a known CA; an operator can add its CA in %s", place, KeyCAs)

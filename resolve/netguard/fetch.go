@@ -11,6 +11,9 @@ import (
 	"sluice.dev/resolve"
 )
 
+// Get is for resolvers that want one bounded file: hub and http. Those that speak a protocol of their own use [Guard.Client] or
+// [Guard.RoundTripper].
+
 // Fetch is a GET request.
 type Fetch struct {
 	// URL is the address; see [Guard.CheckURL].

@@ -11,6 +11,7 @@
 package netguard
 
 import (
+	"cmp"
 	"context"
 	"crypto/tls"
 	"crypto/x509"
@@ -77,9 +78,9 @@ func New(o Options) (*Guard, error) {
 		}
 		tlsConfig.RootCAs = pool
 	}
-	o.ConnectTimeout = durationOr(o.ConnectTimeout, 10*time.Second)
-	o.HeaderTimeout = durationOr(o.HeaderTimeout, 30*time.Second)
-	o.IdleTimeout = durationOr(o.IdleTimeout, 30*time.Second)
+	o.ConnectTimeout = cmp.Or(o.ConnectTimeout, 10*time.Second)
+	o.HeaderTimeout = cmp.Or(o.HeaderTimeout, 30*time.Second)
+	o.IdleTimeout = cmp.Or(o.IdleTimeout, 30*time.Second)
 	g := &Guard{opts: o, allow: allow}
 	if o.Proxy != nil {
 		for _, p := range []string{o.Proxy.HTTPProxy, o.Proxy.HTTPSProxy} {
@@ -106,18 +107,8 @@ func New(o Options) (*Guard, error) {
 	return g, nil
 }
 
-func durationOr(d, standard time.Duration) time.Duration {
-	if d > 0 {
-		return d
-	}
-	return standard
-}
-
 // CloseIdleConnections closes idle connections.
 func (g *Guard) CloseIdleConnections() { g.transport.CloseIdleConnections() }
-
-// TLS returns a copy of the guard's TLS configuration, with its CAs, for protocols other than HTTP.
-func (g *Guard) TLS() *tls.Config { return g.transport.TLSClientConfig.Clone() }
 
 // target is the host of a dial; control sees only addresses.
 type target struct {
@@ -161,6 +152,7 @@ func (g *Guard) controlDial(ctx context.Context, network, address string, _ sysc
 		return resolve.Errorf(resolve.ReasonForbidden, "connections by %.20s are not allowed", network)
 	}
 	t, _ := ctx.Value(targetKey{}).(target)
+	// The proxy may be at any address: the operator has named it.
 	if t.trusted {
 		return nil
 	}
@@ -225,6 +217,7 @@ func (g *Guard) CheckURL(u *url.URL, plain bool) error {
 	return g.checkName(u.Hostname(), port)
 }
 
+// portOf returns the port of a URL, or that of its scheme.
 func portOf(u *url.URL) (uint16, error) {
 	switch p := u.Port(); {
 	case p != "":

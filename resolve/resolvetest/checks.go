@@ -11,226 +11,230 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"sluice.dev/resolve"
 )
 
-func checkSpec(_ context.Context, c *Case) (out []string) {
-	spec := c.Resolver.Spec()
+// tester runs checks, and collects what is wrong.
+type tester struct {
+	*Case
+
+	problems []string
+}
+
+func (t *tester) failf(format string, args ...any) {
+	t.problems = append(t.problems, fmt.Sprintf(format, args...))
+}
+
+// resolve resolves a request by a runner of its own.
+func (t *tester) resolve(ctx context.Context, q Request, o resolve.Options) (*resolve.Resource, error) {
+	runner, err := t.newRunner(t.Resolver, o)
+	if err != nil {
+		return nil, err
+	}
+	return runner.Resolve(ctx, q.queryFor(t.Case))
+}
+
+// validate returns the request that the resolver gets, so that a check can call the resolver itself.
+func (t *tester) validate(q Request) (*resolve.Request, error) {
+	runner, err := t.newRunner(t.Resolver, resolve.Options{})
+	if err != nil {
+		return nil, err
+	}
+	return runner.Validate(q.queryFor(t.Case))
+}
+
+// checkSpec demands a valid specification, a configuration that it accepts, and the same specification at each call: the framework
+// reads it several times.
+func (t *tester) checkSpec(context.Context) {
+	spec := t.Resolver.Spec()
 	if err := spec.Check(); err != nil {
-		out = append(out, resolve.Problems(err)...)
+		t.problems = append(t.problems, resolve.Problems(err)...)
 	}
-	if _, err := c.newRunner(c.Resolver, resolve.Options{}); err != nil {
-		out = append(out, "the configuration is refused: "+err.Error())
+	if _, err := t.newRunner(t.Resolver, resolve.Options{}); err != nil {
+		t.failf("the configuration is refused: %v", err)
 	}
-	if len(c.Works) == 0 {
-		out = append(out, "the case has no request that works")
+	if len(t.Works) == 0 {
+		t.failf("the case has no request that works")
 	}
 	a, errA := spec.Schema()
-	b, errB := c.Resolver.Spec().Schema()
+	b, errB := t.Resolver.Spec().Schema()
 	if errA != nil || errB != nil || !bytes.Equal(a, b) {
-		out = append(out, "Spec does not always return the same")
+		t.failf("Spec does not always return the same")
 	}
-	return out
 }
 
 // counting records whether Resolve was called.
 type counting struct {
 	resolve.Resolver
 
-	mu    sync.Mutex
-	calls int
+	calls atomic.Int64
 }
 
 // Resolve implements [resolve.Resolver].
 func (c *counting) Resolve(ctx context.Context, r *resolve.Request) (*resolve.Resource, error) {
-	c.mu.Lock()
-	c.calls++
-	c.mu.Unlock()
+	c.calls.Add(1)
 	return c.Resolver.Resolve(ctx, r)
 }
 
-func checkRefusals(ctx context.Context, c *Case) (out []string) {
-	if len(c.Works) == 0 {
-		return nil
+// checkRefusals gives each parameter values that are wrong by its declaration alone. The framework has to refuse them, so the resolver
+// must not be called. It also demands an error for a parameter whose name is nearly that of the parameter cache.
+func (t *tester) checkRefusals(ctx context.Context) {
+	if len(t.Works) == 0 {
+		return
 	}
-	counter := &counting{Resolver: c.Resolver}
-	runner, err := c.newRunner(counter, resolve.Options{})
+	counter := &counting{Resolver: t.Resolver}
+	runner, err := t.newRunner(counter, resolve.Options{})
 	if err != nil {
-		return []string{err.Error()}
+		t.failf("%v", err)
+		return
 	}
 	try := func(what string, q *resolve.Query) {
 		_, err := runner.Resolve(ctx, q)
-		e, ok := errors.AsType[*resolve.Error](err)
-		if !ok || e.Reason != resolve.ReasonInvalid {
-			out = append(out, fmt.Sprintf("%s: got %v, want an error with the reason %s", what, err, resolve.ReasonInvalid))
+		if e, ok := errors.AsType[*resolve.Error](err); !ok || e.Reason != resolve.ReasonInvalid {
+			t.failf("%s: got %v, want an error with the reason %s", what, err, resolve.ReasonInvalid)
 			return
 		}
-		out = append(out, c.judgeError(what, err)...)
+		t.judgeError(what, err)
 	}
-	unknown := c.Works[0].queryFor(c)
-	unknown.Params = append(unknown.Params, resolve.Given{Name: "cachee", Value: resolve.Value{Type: resolve.String, String: "x"}})
+	text := func(s string) *resolve.Value { return &resolve.Value{Type: resolve.String, String: s} }
+	unknown := t.Works[0].queryFor(t.Case)
+	unknown.Params = append(unknown.Params, resolve.Given{Name: "cachee", Value: *text("x")})
 	try("a mistyped parameter", unknown)
-	for _, p := range c.Resolver.Spec().Params {
-		given := func(keep bool, v resolve.Value) *resolve.Query {
-			q := c.Works[0].queryFor(c)
-			params := q.Params
-			q.Params = nil
-			for _, g := range params {
-				if g.Name != p.Name && !slices.Contains(p.Aliases, g.Name) {
-					q.Params = append(q.Params, g)
-				}
-			}
-			if keep {
-				q.Params = append(q.Params, resolve.Given{Name: p.Name, Value: v})
+	for _, p := range t.Resolver.Spec().Params {
+		// with is the first request that works, with another value of the parameter, or without it.
+		with := func(v *resolve.Value) *resolve.Query {
+			q := t.Works[0].queryFor(t.Case)
+			q.Params = slices.DeleteFunc(q.Params, func(g resolve.Given) bool { return g.Name == p.Name || slices.Contains(p.Aliases, g.Name) })
+			if v != nil {
+				q.Params = append(q.Params, resolve.Given{Name: p.Name, Value: *v})
 			}
 			return q
 		}
 		if p.Type == "" || p.Type == resolve.String {
-			try("an array for "+p.Name, given(true, resolve.Value{Type: resolve.Array, Array: []string{"x"}}))
-			try("an object for "+p.Name, given(true, resolve.Value{Type: resolve.Object, Object: map[string]string{"x": "y"}}))
-			try("a very long value for "+p.Name, given(true, resolve.Value{Type: resolve.String, String: strings.Repeat("x", 1<<20)}))
+			try("an array for "+p.Name, with(&resolve.Value{Type: resolve.Array, Array: []string{"x"}}))
+			try("an object for "+p.Name, with(&resolve.Value{Type: resolve.Object, Object: map[string]string{"x": "y"}}))
+			try("a very long value for "+p.Name, with(text(strings.Repeat("x", 1<<20))))
 		}
 		if p.Required && p.DefaultKey == "" {
-			try("no "+p.Name, given(false, resolve.Value{}))
-			try("an empty "+p.Name, given(true, resolve.Value{Type: resolve.String}))
+			try("no "+p.Name, with(nil))
+			try("an empty "+p.Name, with(text("")))
 		}
 	}
-	if counter.calls > 0 {
-		out = append(out, fmt.Sprintf("Resolve was called %d times", counter.calls))
+	if n := counter.calls.Load(); n > 0 {
+		t.failf("Resolve was called %d times", n)
 	}
-	return out
 }
 
 // judgeError checks the text of an error.
-func (c *Case) judgeError(what string, err error) (out []string) {
+func (t *tester) judgeError(what string, err error) {
 	e, ok := errors.AsType[*resolve.Error](err)
 	if !ok {
-		return []string{fmt.Sprintf("%s: the error is a %T, want a *resolve.Error", what, err)}
+		t.failf("%s: the error is a %T, want a *resolve.Error", what, err)
+		return
 	}
 	if e.Msg == "" || strings.ContainsAny(e.Msg, "\n\r\x00") || strings.Contains(e.Msg, "%!") {
-		out = append(out, fmt.Sprintf("%s: the text is not one good line: %q", what, e.Msg))
+		t.failf("%s: the text is not one good line: %q", what, e.Msg)
 	}
-	for _, h := range c.Hidden {
+	for _, h := range t.Hidden {
 		if h != "" && strings.Contains(e.Msg, h) {
-			out = append(out, fmt.Sprintf("%s: the text has what should be hidden: %q", what, e.Msg))
+			t.failf("%s: the text has what should be hidden: %q", what, e.Msg)
 		}
 	}
-	return out
 }
 
-func checkWorking(ctx context.Context, c *Case) (out []string) {
-	for _, q := range c.Works {
-		runner, err := c.newRunner(c.Resolver, resolve.Options{})
+// checkWorking resolves each request that works twice, without a cache, and compares the results with the case and with each other.
+func (t *tester) checkWorking(ctx context.Context) {
+	for _, q := range t.Works {
+		first, err := t.resolve(ctx, q, resolve.Options{})
 		if err != nil {
-			return []string{err.Error()}
-		}
-		first, err := runner.Resolve(ctx, q.queryFor(c))
-		if err != nil {
-			out = append(out, fmt.Sprintf("%s: %v", q.Name, err))
+			t.failf("%s: %v", q.Name, err)
 			continue
 		}
-		second, err := runner.Resolve(ctx, q.queryFor(c))
+		second, err := t.resolve(ctx, q, resolve.Options{})
 		if err != nil {
-			out = append(out, fmt.Sprintf("%s, again: %v", q.Name, err))
+			t.failf("%s, again: %v", q.Name, err)
 			continue
 		}
 		if q.Data != nil && !bytes.Equal(q.Data, first.Data) {
-			out = append(out, fmt.Sprintf("%s: the content has %d bytes and is not the expected", q.Name, len(first.Data)))
+			t.failf("%s: the content has %d bytes and is not the expected", q.Name, len(first.Data))
 		}
 		for alg, digits := range q.Digest {
 			if first.Source.Digest[alg] != digits {
-				out = append(out, fmt.Sprintf("%s: the digest %s is %q, want %q", q.Name, alg, first.Source.Digest[alg], digits))
+				t.failf("%s: the digest %s is %q, want %q", q.Name, alg, first.Source.Digest[alg], digits)
 			}
 		}
-		if q.Digest == nil && len(first.Source.Digest) == 1 && first.Source.Digest["sha256"] != "" {
-			// If the digest of the resolver is not that of the content, the case has a Digest.
-			if !maps.Equal(first.Source.Digest, resolve.SHA256(first.Data)) {
-				out = append(out, q.Name+": the digest sha256 is not that of the content")
-			}
+		// If the digest of the resolver is not that of the content, the case has a Digest.
+		ofContent := q.Digest == nil && len(first.Source.Digest) == 1 && first.Source.Digest["sha256"] != ""
+		if ofContent && !maps.Equal(first.Source.Digest, resolve.SHA256(first.Data)) {
+			t.failf("%s: the digest sha256 is not that of the content", q.Name)
 		}
 		if first.Immutable && (!bytes.Equal(first.Data, second.Data) || !reflect.DeepEqual(first.Source, second.Source)) {
-			out = append(out, q.Name+": it was called immutable and is another one the second time")
+			t.failf("%s: it was called immutable and is another one the second time", q.Name)
 		}
 		for k := range first.Annotations {
 			if strings.Contains(k, "\n") {
-				out = append(out, fmt.Sprintf("%s: the annotation %q", q.Name, k))
+				t.failf("%s: the annotation %q", q.Name, k)
 			}
 		}
 	}
-	return out
 }
 
-func checkFailing(ctx context.Context, c *Case) (out []string) {
-	for _, q := range c.Fails {
-		runner, err := c.newRunner(c.Resolver, resolve.Options{})
-		if err != nil {
-			return []string{err.Error()}
-		}
-		_, err = runner.Resolve(ctx, q.queryFor(c))
+// checkFailing demands the reason that the case names, and an error that users can read.
+func (t *tester) checkFailing(ctx context.Context) {
+	for _, q := range t.Fails {
+		_, err := t.resolve(ctx, q.Request, resolve.Options{})
 		e, ok := errors.AsType[*resolve.Error](err)
 		if !ok || e.Reason != q.Reason || e.Transient != q.Transient {
-			out = append(out, fmt.Sprintf("%s: got %+v, want the reason %s, transient %t", q.Name, err, q.Reason, q.Transient))
+			t.failf("%s: got %+v, want the reason %s, transient %t", q.Name, err, q.Reason, q.Transient)
 			continue
 		}
-		out = append(out, c.judgeError(q.Name, err)...)
+		t.judgeError(q.Name, err)
 		// This checks the result of the resolver itself as well, because the framework may have corrected it.
-		req, err := runner.Validate(q.queryFor(c))
-		if err != nil {
-			continue
-		}
-		if _, err := c.Resolver.Resolve(ctx, req); err != nil {
-			out = append(out, c.judgeError(q.Name+", unmended", err)...)
+		if req, err := t.validate(q.Request); err == nil {
+			if _, err := t.Resolver.Resolve(ctx, req); err != nil {
+				t.judgeError(q.Name+", unmended", err)
+			}
 		}
 	}
-	return out
 }
 
-func overLimit(ctx context.Context, c *Case) (out []string) {
-	for _, q := range c.Works {
-		whole, err := c.newRunner(c.Resolver, resolve.Options{})
-		if err != nil {
-			return []string{err.Error()}
-		}
-		res, err := whole.Resolve(ctx, q.queryFor(c))
+// overLimit resolves each request with a limit that is one byte below its content. The resolver must refuse it as too large, and not
+// cut it off.
+func (t *tester) overLimit(ctx context.Context) {
+	for _, q := range t.Works {
+		res, err := t.resolve(ctx, q, resolve.Options{})
 		if err != nil || len(res.Data) < 2 {
 			continue // another check reports it
 		}
-		small, err := c.newRunner(c.Resolver, resolve.Options{Limits: resolve.Limits{Content: int64(len(res.Data)) - 1}})
-		if err != nil {
-			return []string{err.Error()}
-		}
-		_, err = small.Resolve(ctx, q.queryFor(c))
+		_, err = t.resolve(ctx, q, resolve.Options{Limits: resolve.Limits{Content: int64(len(res.Data)) - 1}})
 		if e, ok := errors.AsType[*resolve.Error](err); !ok || e.Reason != resolve.ReasonTooLarge {
-			out = append(out, fmt.Sprintf("%s: with a limit one byte too small: got %v, want the reason %s", q.Name, err, resolve.ReasonTooLarge))
+			t.failf("%s: with a limit one byte too small: got %v, want the reason %s", q.Name, err, resolve.ReasonTooLarge)
 		}
 	}
-	return out
 }
 
-func checkConcurrent(ctx context.Context, c *Case) (out []string) {
-	if len(c.Works) == 0 {
-		return nil
+// checkConcurrent calls the resolver from 16 goroutines at once. Run tests with -race to find more than wrong results.
+func (t *tester) checkConcurrent(ctx context.Context) {
+	if len(t.Works) == 0 {
+		return
 	}
 	const many = 16
-	runner, err := c.newRunner(c.Resolver, resolve.Options{})
-	if err != nil {
-		return []string{err.Error()}
-	}
 	problems := make([]string, many)
 	var wg sync.WaitGroup
 	for i := range many {
 		wg.Go(func() {
-			q := c.Works[i%len(c.Works)]
+			q := t.Works[i%len(t.Works)]
 			// Each calls the resolver directly, because the runner would share the fetch.
-			req, err := runner.Validate(q.queryFor(c))
+			req, err := t.validate(q)
 			if err != nil {
 				problems[i] = err.Error()
 				return
 			}
 			params, config := maps.Clone(req.Params), maps.Clone(req.Config)
-			res, err := c.Resolver.Resolve(ctx, req)
+			res, err := t.Resolver.Resolve(ctx, req)
 			switch {
 			case err != nil:
 				problems[i] = fmt.Sprintf("%s: %v", q.Name, err)
@@ -242,69 +246,59 @@ func checkConcurrent(ctx context.Context, c *Case) (out []string) {
 		})
 	}
 	wg.Wait()
-	for _, p := range problems {
-		if p != "" {
-			out = append(out, p)
-		}
-	}
-	return out
+	t.problems = append(t.problems, slices.DeleteFunc(problems, func(p string) bool { return p == "" })...)
 }
 
-func checkCancellation(ctx context.Context, c *Case) (out []string) {
-	c.settleGoroutines(0)
+// checkCancellation calls the resolver with contexts that end, and demands that it returns soon, and leaves no goroutine behind.
+func (t *tester) checkCancellation(ctx context.Context) {
+	t.settleGoroutines(0)
 	before := runtime.NumGoroutine()
 	try := func(what string, q Request, wait time.Duration) {
-		runner, err := c.newRunner(c.Resolver, resolve.Options{})
+		req, err := t.validate(q)
 		if err != nil {
-			out = append(out, err.Error())
-			return
-		}
-		req, err := runner.Validate(q.queryFor(c))
-		if err != nil {
-			out = append(out, err.Error())
+			t.failf("%v", err)
 			return
 		}
 		ctx, cancel := context.WithTimeout(ctx, wait)
 		defer cancel()
 		done := make(chan error, 1)
 		go func() {
-			_, err := c.Resolver.Resolve(ctx, req)
+			_, err := t.Resolver.Resolve(ctx, req)
 			done <- err
 		}()
 		select {
 		case err := <-done:
 			if err == nil && wait > 0 {
-				out = append(out, what+": it succeeded")
+				t.failf("%s: it succeeded", what)
 			}
-		case <-time.After(wait + c.patienceOrDefault()):
-			out = append(out, fmt.Sprintf("%s: it has not returned %s after the context was done", what, c.patienceOrDefault()))
+		case <-time.After(wait + t.patienceOrDefault()):
+			t.failf("%s: it has not returned %s after the context was done", what, t.patienceOrDefault())
 		}
 	}
-	if len(c.Works) > 0 {
-		try("a context that is done before", c.Works[0], 0)
+	if len(t.Works) > 0 {
+		try("a context that is done before", t.Works[0], 0)
 	}
-	if c.Hangs != nil {
+	if t.Hangs != nil {
 		for range 4 {
-			try("a remote that hangs", *c.Hangs, 50*time.Millisecond)
+			try("a remote that hangs", *t.Hangs, 50*time.Millisecond)
 		}
 	}
-	if after := c.settleGoroutines(before); after > before {
+	if after := t.settleGoroutines(before); after > before {
 		stacks := make([]byte, 1<<16)
-		out = append(out, fmt.Sprintf("%d goroutines are left behind:\n%s", after-before, stacks[:runtime.Stack(stacks, true)]))
+		t.failf("%d goroutines are left behind:\n%s", after-before, stacks[:runtime.Stack(stacks, true)])
 	}
-	return out
 }
 
 // settleGoroutines closes connections and waits until at most that many goroutines are left, for a second if the number is 0. It returns
 // their number.
-func (c *Case) settleGoroutines(most int) int {
-	patience := c.patienceOrDefault()
+func (t *tester) settleGoroutines(most int) int {
+	patience := t.patienceOrDefault()
 	if most == 0 {
 		patience = time.Second
 	}
 	last, still := 0, 0
 	for until := time.After(patience); ; {
-		if closer, ok := c.Resolver.(interface{ Close() }); ok {
+		if closer, ok := t.Resolver.(interface{ Close() }); ok {
 			closer.Close()
 		}
 		n := runtime.NumGoroutine()

@@ -65,27 +65,29 @@ func Run(t *testing.T, c Case) {
 	t.Helper()
 	for _, k := range checks {
 		t.Run(k.name, func(t *testing.T) {
-			for _, problem := range k.run(t.Context(), &c) {
+			checking := &tester{Case: &c}
+			k.run(checking, t.Context())
+			for _, problem := range checking.problems {
 				t.Error(problem)
 			}
 		})
 	}
 }
 
-// check is one rule; it returns the violations.
+// check is one rule.
 type check struct {
 	name string
-	run  func(ctx context.Context, c *Case) []string
+	run  func(t *tester, ctx context.Context)
 }
 
 var checks = []check{
-	{"the specification is sound", checkSpec},
-	{"wrong parameters do not reach Resolve", checkRefusals},
-	{"requests that work", checkWorking},
-	{"requests that fail", checkFailing},
-	{"content over the limit", overLimit},
-	{"concurrent use", checkConcurrent},
-	{"cancellation", checkCancellation},
+	{"the specification is sound", (*tester).checkSpec},
+	{"wrong parameters do not reach Resolve", (*tester).checkRefusals},
+	{"requests that work", (*tester).checkWorking},
+	{"requests that fail", (*tester).checkFailing},
+	{"content over the limit", (*tester).overLimit},
+	{"concurrent use", (*tester).checkConcurrent},
+	{"cancellation", (*tester).checkCancellation},
 }
 
 func (c *Case) patienceOrDefault() time.Duration {
@@ -95,6 +97,7 @@ func (c *Case) patienceOrDefault() time.Duration {
 	return 10 * time.Second
 }
 
+// queryFor returns the query of a request. All have one name and UID: what a resolver does must not depend on them.
 func (q Request) queryFor(c *Case) *resolve.Query {
 	out := &resolve.Query{
 		Resolver: c.Resolver.Spec().Name, Namespace: q.Namespace, Name: "conformance", UID: "conformance",

@@ -92,8 +92,9 @@ func TestSuiteFindsWhatIsBroken(t *testing.T) {
 		}
 		found := map[string][]string{}
 		for _, k := range checks {
-			if problems := k.run(t.Context(), c); len(problems) > 0 {
-				found[k.name] = problems
+			checking := &tester{Case: c}
+			if k.run(checking, t.Context()); len(checking.problems) > 0 {
+				found[k.name] = checking.problems
 			}
 		}
 		close(b.stop)

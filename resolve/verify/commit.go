@@ -16,6 +16,10 @@ import (
 	"golang.org/x/crypto/ssh"
 )
 
+// Git signs the text of a commit or tag without its signature. In a commit the signature is the header gpgsig, whose further lines
+// begin with a space; in a tag it stands at the end. Git knows three forms of it: OpenPGP, SSH, and X.509, which gitsign uses
+// (gitsign.go).
+
 // CommitKeys are SSH and OpenPGP keys that sign commits and tags of git.
 type CommitKeys struct {
 	keys     []ssh.PublicKey
@@ -59,6 +63,8 @@ func ParseCommitKeys(text string) (CommitKeys, error) {
 	return s, nil
 }
 
+// addLines reads lines of allowed_signers: PRINCIPAL [OPTIONS] KEY. The principal is for people. Each option can restrict the key, so
+// that only the one that is understood is allowed: namespaces="git".
 func (s *CommitKeys) addLines(text string) error {
 	for line := range strings.Lines(text) {
 		line = strings.TrimSpace(line)
@@ -206,6 +212,8 @@ type sshSignature struct {
 
 const sshMagic = "SSHSIG"
 
+// verifySSH verifies a signature in OpenSSH's form, which is over a text that holds the namespace and the digest of the payload. RSA
+// keys must have signed by SHA-2: the format ssh-rsa stands for SHA-1.
 func (s CommitKeys) verifySSH(payload, armored []byte) error {
 	block, _ := pem.Decode(armored)
 	bad := errors.New("its SSH signature cannot be read")

@@ -26,6 +26,10 @@ import (
 	"sluice.dev/internal/sourceurl"
 )
 
+// Two things are easy to get wrong here. A signature must cover what is used: so content that two parsers could read in two ways is
+// refused. And a policy must match each spelling of a place: so a source is brought into all its forms. For example, a policy for
+// https://github.com/team/.* holds for git@ssh.github.com:team/repo.git as well.
+
 // AnnotationSignature is the annotation with the signature of a resource, in standard base64, as in Tekton's trusted resources.
 const AnnotationSignature = "tekton.dev/signature"
 
@@ -162,6 +166,7 @@ type signedContent struct {
 	err                error
 }
 
+// readSigned reads the content once for all policies. Its error is the reason why no signature of it counts.
 func readSigned(data []byte) *signedContent {
 	payload, sig, err := Payload(data)
 	if err == nil && sig == nil {

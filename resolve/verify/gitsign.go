@@ -16,6 +16,9 @@ import (
 	"google.golang.org/protobuf/proto"
 )
 
+// gitsign signs commits with a certificate of Fulcio, as cosign signs images, in a CMS signature. This file takes it apart and makes a
+// bundle of Sigstore's format of it, which the library then verifies as any other.
+
 // Unsigned attributes of a signature, as gitsign writes them (github.com/sigstore/gitsign, docs/verification.md): the entry of the
 // log, and a timestamp by RFC 3161, appendix A.
 var (
@@ -54,6 +57,7 @@ func (s Signatories) byCertificate(payload, armored []byte) ([]string, error) {
 	if p.UnmarshalSignedAttribute(pkcs7.OIDAttributeMessageDigest, &digest) != nil || !signer.DigestAlgorithm.Algorithm.Equal(pkcs7.OIDDigestAlgorithmSHA256) {
 		return nil, bad
 	}
+	// The signature is over attributes. It is one of this payload only if the digest among them is.
 	if sum := sha256.Sum256(payload); !bytes.Equal(sum[:], digest) {
 		return nil, errors.New("its signature by a certificate is not of this content")
 	}

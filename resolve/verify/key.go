@@ -21,6 +21,9 @@ import (
 	"github.com/sigstore/sigstore/pkg/signature"
 )
 
+// Keys come from policies in PEM. An ID is made from the key and not from its name, so that a key that stands in two policies under
+// two names is one signer.
+
 // PublicKey is a key of a policy.
 type PublicKey struct {
 	// Name is for messages: the name of the policy's key, or else its ID.
@@ -39,6 +42,7 @@ func (k PublicKey) hasSigned(message, sig []byte) bool {
 
 const minRSABits = 2048
 
+// newPublicKey checks a key of a policy, so that a mistake shows when the policy is read and not when a signature is judged.
 func newPublicKey(k Key) (PublicKey, error) {
 	switch {
 	case k.PEM != "" && k.KMS != "":
@@ -89,6 +93,8 @@ type commitKeys struct {
 	keys     CommitKeys
 }
 
+// newCommitKeys reads the keys of one authority of a policy of [FormCommit]. They have one ID together, since a signature by any of
+// them is one by the authority.
 func newCommitKeys(k Key) (commitKeys, error) {
 	if k.KMS != "" || k.Hash != "" {
 		return commitKeys{}, errors.New("commits are signed by keys of SSH and OpenPGP, which have neither kms nor hashAlgorithm; use data or secretRef")
@@ -101,12 +107,14 @@ func newCommitKeys(k Key) (commitKeys, error) {
 	return commitKeys{name: cmp.Or(k.Name, id), id: "commit:" + id, keys: keys}, nil
 }
 
+// keyID identifies a key by its SHA-256.
 func keyID(der []byte) string {
 	h := crypto.SHA256.New()
 	h.Write(der)
 	return "sha256:" + hex.EncodeToString(h.Sum(nil))
 }
 
+// hashByName returns a hash by its name in policies, in any case; SHA-256 for none, as in Tekton.
 func hashByName(name string) (crypto.Hash, error) {
 	switch strings.ToLower(name) {
 	case "", "sha256":
@@ -119,6 +127,7 @@ func hashByName(name string) (crypto.Hash, error) {
 	return 0, fmt.Errorf("hash %q: use sha256, sha384 or sha512", name)
 }
 
+// checkKeyStrength refuses keys that are too weak to rely on, and keys of other types than ECDSA, RSA and Ed25519.
 func checkKeyStrength(pub any) error {
 	switch k := pub.(type) {
 	case *ecdsa.PublicKey:

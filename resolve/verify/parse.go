@@ -16,6 +16,9 @@ import (
 	"sluice.dev/resolve"
 )
 
+// Policies are read strictly: an unknown field, another kind or an empty stream is an error. A policy that was misread would let
+// unsigned content pass.
+
 // document is a VerificationPolicy of tekton.dev/v1alpha1 with two additions: our form, and keyless as in policy.sigstore.dev's
 // ClusterImagePolicy.
 type document struct {
@@ -95,6 +98,8 @@ func Parse(ctx context.Context, stream []byte, secrets resolve.Secrets) ([]Polic
 	return out, nil
 }
 
+// parseDocument reads one policy. It writes the document as YAML again, since the strict reader of Kubernetes' types takes text; the
+// decoder of the stream has refused keys that occur twice.
 func parseDocument(ctx context.Context, raw any, secrets resolve.Secrets) (Policy, error) {
 	text, err := yamlv2.Marshal(raw)
 	if err != nil {
@@ -143,6 +148,7 @@ func parseDocument(ctx context.Context, raw any, secrets resolve.Secrets) (Polic
 	return p, nil
 }
 
+// secretKey returns the only entry of a Secret, whatever its name is: Tekton reads policies so (pkg/trustedresources/verifier).
 func secretKey(ctx context.Context, secrets resolve.Secrets, namespace, name string) (string, error) {
 	if secrets == nil {
 		return "", errors.New("secretRef cannot be read here; use data")

@@ -22,6 +22,10 @@ import (
 	"sluice.dev/internal/brief"
 )
 
+// This file verifies signatures of cosign: by keys, and by certificates of Fulcio that live for minutes. Of a certificate it must be
+// known that it was valid when it signed, and that it was published. The trusted root says whom to believe about that: transparency
+// logs and timestamping authorities. All proofs come with the signature, so that nothing is asked over the network.
+
 // Identity is the identity that a certificate of Fulcio must have: a subject that an issuer of tokens has confirmed. Signers need no
 // key of their own (keyless).
 type Identity struct {
@@ -48,6 +52,8 @@ type keyless struct {
 	verifier *sigverify.Verifier
 }
 
+// newKeyless checks an identity of a policy and makes it ready, with all that is wrong in one error. Its ID covers what it demands,
+// not its name, so that an identity in two policies counts once.
 func newKeyless(in Identity, trustedRoot string) (*keyless, error) {
 	in.TrustedRoot = cmp.Or(in.TrustedRoot, trustedRoot)
 	var errs []error
@@ -134,6 +140,8 @@ func (c Signatories) Bundle(data []byte, digest string) ([]string, error) {
 	return c.judgeBundle(b, sum)
 }
 
+// judgeBundle returns the IDs of those who have signed the artifact with that SHA-256. A bundle is either by a certificate, which
+// identities can match, or by a key. A key of a policy has no period of validity, so that no time is demanded for it.
 func (c Signatories) judgeBundle(b *sigbundle.Bundle, sum []byte) (ids []string, err error) {
 	artifact := sigverify.WithArtifactDigest("sha256", sum)
 	var other error // more useful than the message that others have not signed

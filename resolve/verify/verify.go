@@ -162,6 +162,7 @@ func New(policies []Policy, o Options) (*Policies, error) {
 	return p, nil
 }
 
+// compilePolicy checks a policy, with all that is wrong in one error, and fills in the defaults.
 func compilePolicy(in Policy, o Options) (compiled, error) {
 	out := compiled{name: in.Name, mode: cmp.Or(in.Mode, Enforce), form: cmp.Or(in.Form, FormResource)}
 	var errs []error
@@ -270,6 +271,8 @@ func (p *Policies) Digest() string {
 	return p.digest
 }
 
+// policiesFor returns the policies one of whose patterns matches a form of the URI; see uriForms. A policy that matches one spelling
+// holds for all of them.
 func (p *Policies) policiesFor(uri string) []compiled {
 	if p == nil {
 		return nil
@@ -312,6 +315,7 @@ func (s Signatories) Names() string {
 	return strings.Join(names, ", ")
 }
 
+// idsAndNames lists all signatories in one order: keys, keys for commits, identities.
 func (s Signatories) idsAndNames() (ids, names []string) {
 	for _, k := range s.Keys {
 		ids, names = append(ids, k.ID), append(names, k.Name)
@@ -333,36 +337,29 @@ func (p *Policies) Cosign(uri string) Signatories { return p.signatoriesFor(uri,
 // that fetches commits.
 func (p *Policies) Commit(uri string) Signatories { return p.signatoriesFor(uri, FormCommit) }
 
+// signatoriesFor joins the policies of one form that match a URI. A key that several of them name is there once.
 func (p *Policies) signatoriesFor(uri string, form Form) Signatories {
 	var out Signatories
-	seen := map[string]bool{}
-	unseen := func(id string) bool {
-		was := seen[id]
-		seen[id] = true
-		return !was
-	}
 	for _, c := range p.policiesFor(uri) {
 		if c.form != form {
 			continue
 		}
 		out.Enforced = out.Enforced || c.mode == Enforce
-		for _, k := range c.Keys {
-			if unseen(k.ID) {
-				out.Keys = append(out.Keys, k)
-			}
-		}
-		for _, k := range c.commitKeys {
-			if unseen(k.id) {
-				out.commitKeys = append(out.commitKeys, k)
-			}
-		}
-		for _, k := range c.identities {
-			if unseen(k.id) {
-				out.identities = append(out.identities, k)
-			}
-		}
+		out.Keys = appendNew(out.Keys, c.Keys, func(k PublicKey) string { return k.ID })
+		out.commitKeys = appendNew(out.commitKeys, c.commitKeys, func(k commitKeys) string { return k.id })
+		out.identities = appendNew(out.identities, c.identities, func(k *keyless) string { return k.id })
 	}
 	return out
+}
+
+// appendNew appends the signatories whose ID the list does not have.
+func appendNew[T any](list, more []T, id func(T) string) []T {
+	for _, one := range more {
+		if !slices.ContainsFunc(list, func(other T) bool { return id(other) == id(one) }) {
+			list = append(list, one)
+		}
+	}
+	return list
 }
 
 // Verify checks a resource by all policies that match its source. Each enforcing policy needs a signature by at least one of its
@@ -421,6 +418,7 @@ func Verify(ctx context.Context, p *Policies, res *resolve.Resource) (warnings [
 	return warnings, nil
 }
 
+// checkSigners judges by what the resolver has verified. It cannot verify anew: the image or the commit is not at hand.
 func (c *compiled) checkSigners(signers []string) error {
 	for _, id := range c.IDs() {
 		if slices.Contains(signers, id) {
@@ -433,6 +431,7 @@ func (c *compiled) checkSigners(signers []string) error {
 	return fmt.Errorf("no cosign signature by %s", c.Names())
 }
 
+// checkContent judges the signature inside the resource, which is over its canonical form; see [Payload].
 func (c *compiled) checkContent(s *signedContent) error {
 	if s.err != nil {
 		return s.err

@@ -120,7 +120,7 @@ var table = []row{
 	{pkg: "resolve/resolvetest", why: "what every resolver must hold, whoever wrote it", may: []string{"resolve"}},
 	{pkg: "resolve/netguard", why: "which addresses may be spoken to, for every resolver", may: []string{"internal/brief", "internal/limit", "resolve"}},
 	{pkg: "resolve/verify", why: "checks the signatures of resources from any resolver", may: []string{"internal/brief", "internal/sourceurl", "resolve"}},
-	{pkg: "resolve/*", why: "a resolver, which knows no other one", may: []string{"internal/brief", "internal/limit", "resolve", "resolve/netguard", "resolve/verify"}},
+	{pkg: "resolve/*", why: "a resolver, which knows no other one", may: []string{"internal/brief", "internal/limit", "internal/yamlerr", "resolve", "resolve/netguard", "resolve/verify"}},
 	{
 		pkg: "internal/resolvers", why: "which resolvers there are, and what each needs; programs ask it",
 		may: []string{
@@ -154,7 +154,7 @@ var table = []row{
 	{pkg: "requester/contentstore", why: "content in a registry; whose it is and what it is for is not its business", may: []string{"internal/limit"}},
 	{
 		pkg: "requester/refs", why: "references inside a resource; who fetches what they refer to is not its business",
-		may: []string{"api/resolution", "api/resolution/v1beta1", "internal/sourceurl", "requester"},
+		may: []string{"api/resolution", "api/resolution/v1beta1", "internal/sourceurl", "internal/yamlerr", "requester"},
 	},
 	{
 		pkg: "internal/controller/resolution", why: "brings requests of the API to resolvers, and answers back; it knows no resolver by name",

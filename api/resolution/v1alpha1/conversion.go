@@ -7,202 +7,172 @@ import (
 	"maps"
 	"slices"
 
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	utiljson "k8s.io/apimachinery/pkg/util/json"
 
 	"sluice.dev/api/resolution"
 	"sluice.dev/api/resolution/v1beta1"
 )
 
-// FromV1beta1 converts a request to v1alpha1. The URL, parameters that are no strings, and an order of parameters other
-// than that of their names go to the annotation [resolution.AnnotationV1beta1]; nothing of the status does. The result
-// shares no memory with its argument.
-func FromV1beta1(in *v1beta1.ResolutionRequest) (*ResolutionRequest, error) {
-	in = in.DeepCopy()
-	out := &ResolutionRequest{TypeMeta: in.TypeMeta, ObjectMeta: in.ObjectMeta, Status: in.Status}
-	out.APIVersion = SchemeGroupVersion.String()
-	list := make([]param[v1beta1.ParamValue], 0, len(in.Spec.Params))
-	for _, p := range in.Spec.Params {
-		list = append(list, param[v1beta1.ParamValue](p))
-	}
-	text := func(v v1beta1.ParamValue) (string, bool) {
-		return v.StringVal, v.Type == v1beta1.ParamTypeString || v.Type == ""
-	}
-	var note string
-	var err error
-	if out.Spec.Params, note, err = downgradeParams(list, in.Spec.URL, text); err != nil {
-		return nil, err
-	}
-	delete(out.Annotations, resolution.AnnotationV1beta1)
-	if note != "" {
-		if out.Annotations == nil {
-			out.Annotations = map[string]string{}
-		}
-		out.Annotations[resolution.AnnotationV1beta1] = note
-	}
-	return out, nil
-}
-
-// ToV1beta1 converts a request to v1beta1 and takes back what [FromV1beta1] has put into the annotation, which may also
-// be the work of a user: an annotation that cannot be read, or that speaks of a parameter that the spec has too, is an
-// error. Parameters that it does not order stand in the order of their names. The result shares no memory with its
-// argument.
-func ToV1beta1(in *ResolutionRequest) (*v1beta1.ResolutionRequest, error) {
-	in = in.DeepCopy()
-	out := &v1beta1.ResolutionRequest{TypeMeta: in.TypeMeta, ObjectMeta: in.ObjectMeta, Status: in.Status}
-	out.APIVersion = v1beta1.SchemeGroupVersion.String()
-	list, url, err := upgradeParams(in.Spec.Params, in.Annotations[resolution.AnnotationV1beta1], v1beta1.StringValue)
-	if err != nil {
-		return nil, err
-	}
-	for _, p := range list {
-		p.Value.Type = cmp.Or(p.Value.Type, v1beta1.ParamTypeString)
-		out.Spec.Params = append(out.Spec.Params, v1beta1.Param(p))
-	}
-	out.Spec.URL = url
-	delete(out.Annotations, resolution.AnnotationV1beta1)
-	return out, nil
-}
-
 // ConvertObject converts a request in the form of decoded JSON between v1alpha1 and v1beta1, in place. All but the
 // apiVersion, spec and the one annotation stays as it is, also what the Go types have no field for. Integers must be
 // int64, as k8s.io/apimachinery/pkg/util/json decodes them.
+//
+// The URL, parameters that are no strings, and an order of parameters other than that of their names go to the annotation
+// [resolution.AnnotationV1beta1] of a request in v1alpha1; nothing of the status does. That annotation may also be the
+// work of a user: one that cannot be read, or that speaks of a parameter that the spec has too, is an error. Parameters
+// that it does not order stand in the order of their names.
 func ConvertObject(object map[string]any, toAPIVersion string) error {
 	from, _ := object["apiVersion"].(string)
 	alpha, beta := SchemeGroupVersion.String(), v1beta1.SchemeGroupVersion.String()
+	var convert func(spec map[string]any, note string) (newSpec map[string]any, newNote string, err error)
 	switch {
 	case from == toAPIVersion && (from == alpha || from == beta):
 		return nil
 	case from == beta && toAPIVersion == alpha:
-		if err := objectDown(object); err != nil {
-			return err
-		}
+		convert = specDown
 	case from == alpha && toAPIVersion == beta:
-		if err := objectUp(object); err != nil {
-			return err
-		}
+		convert = specUp
 	default:
 		return fmt.Errorf("no conversion from %q to %q", from, toAPIVersion)
 	}
+	metadata, errMetadata := memberOf[map[string]any](object, "metadata")
+	annotations, errAnnotations := memberOf[map[string]any](metadata, "annotations")
+	note, errNote := memberOf[string](annotations, resolution.AnnotationV1beta1)
+	spec, errSpec := memberOf[map[string]any](object, "spec")
+	if err := cmp.Or(errMetadata, errAnnotations, errNote, errSpec); err != nil {
+		return err
+	}
+	spec, note, err := convert(spec, note)
+	if err != nil {
+		return err
+	}
 	object["apiVersion"] = toAPIVersion
+	if spec != nil {
+		object["spec"] = spec
+	}
+	if delete(annotations, resolution.AnnotationV1beta1); len(annotations) == 0 {
+		delete(metadata, "annotations")
+	}
+	if note != "" {
+		return unstructured.SetNestedField(object, note, "metadata", "annotations", resolution.AnnotationV1beta1)
+	}
 	return nil
 }
 
-func objectDown(object map[string]any) error {
-	spec, err := memberOf[map[string]any](object, "spec")
-	if err != nil {
-		return err
+// param is a parameter in v1beta1, as decoded JSON.
+type param struct {
+	Name  string `json:"name"`
+	Value any    `json:"value"`
+}
+
+// kept is what v1alpha1 has no place for, as the JSON of an annotation.
+type kept struct {
+	URL string `json:"url,omitempty"`
+	// Params are those whose value is no string, and those whose name stands more than once.
+	Params []param `json:"params,omitempty"`
+	// Order lists the names of all parameters where they do not stand in the order of their names.
+	Order []string `json:"order,omitempty"`
+}
+
+// specDown converts a spec to v1alpha1, and returns an annotation with the rest, empty if there is none. An annotation that is there
+// already counts for nothing in v1beta1.
+func specDown(spec map[string]any, _ string) (map[string]any, string, error) {
+	raw, errParams := memberOf[[]any](spec, "params")
+	url, errURL := memberOf[string](spec, "url")
+	if err := cmp.Or(errParams, errURL); err != nil {
+		return nil, "", err
 	}
-	raw, err := memberOf[[]any](spec, "params")
-	if err != nil {
-		return err
-	}
-	url, err := memberOf[string](spec, "url")
-	if err != nil {
-		return err
-	}
-	list := make([]param[any], 0, len(raw))
+	rest := kept{URL: url}
+	list, count := make([]param, len(raw)), map[string]int{}
+	names := make([]string, len(raw))
 	for i, e := range raw {
 		p, ok := e.(map[string]any)
 		if !ok {
-			return fmt.Errorf("spec.params[%d] is no object", i)
+			return nil, "", fmt.Errorf("spec.params[%d] is no object", i)
 		}
 		name, err := memberOf[string](p, "name")
 		if err != nil {
-			return fmt.Errorf("spec.params[%d]: %w", i, err)
+			return nil, "", fmt.Errorf("spec.params[%d]: %w", i, err)
 		}
-		list = append(list, param[any]{Name: name, Value: p["value"]})
+		list[i], names[i] = param{name, p["value"]}, name
+		count[name]++
 	}
-	params, note, err := downgradeParams(list, url, func(v any) (string, bool) { s, ok := v.(string); return s, ok })
-	if err != nil {
-		return err
+	params := map[string]any{}
+	for _, p := range list {
+		if _, ok := p.Value.(string); !ok || count[p.Name] > 1 {
+			rest.Params = append(rest.Params, p)
+			continue
+		}
+		params[p.Name] = p.Value
 	}
-	delete(spec, "params")
+	if !slices.IsSorted(names) {
+		rest.Order = names
+	}
 	delete(spec, "url")
-	if params != nil {
-		m := make(map[string]any, len(params))
-		for k, v := range params {
-			m[k] = v
-		}
-		spec["params"] = m
-	}
-	return annotateWith(object, note)
-}
-
-func objectUp(object map[string]any) error {
-	metadata, err := memberOf[map[string]any](object, "metadata")
-	if err != nil {
-		return err
-	}
-	annotations, err := memberOf[map[string]any](metadata, "annotations")
-	if err != nil {
-		return err
-	}
-	note, err := memberOf[string](annotations, resolution.AnnotationV1beta1)
-	if err != nil {
-		return err
-	}
-	spec, err := memberOf[map[string]any](object, "spec")
-	if err != nil {
-		return err
-	}
-	raw, err := memberOf[map[string]any](spec, "params")
-	if err != nil {
-		return err
-	}
-	params := make(map[string]string, len(raw))
-	for k := range raw {
-		if params[k], err = memberOf[string](raw, k); err != nil {
-			return fmt.Errorf("spec.params: %w", err)
-		}
-	}
-	list, url, err := upgradeParams(params, note, func(s string) any { return s })
-	if err != nil {
-		return err
-	}
-	if spec == nil && (len(list) > 0 || url != "") {
-		spec = map[string]any{}
-		object["spec"] = spec
-	}
 	delete(spec, "params")
-	if len(list) > 0 {
-		out := make([]any, 0, len(list))
-		for _, p := range list {
-			out = append(out, map[string]any{"name": p.Name, "value": p.Value})
-		}
-		spec["params"] = out
+	if len(params) > 0 {
+		spec["params"] = params
 	}
-	if url != "" {
-		spec["url"] = url
+	if rest.URL == "" && rest.Params == nil && rest.Order == nil {
+		return spec, "", nil
 	}
-	return annotateWith(object, "")
+	note, err := json.Marshal(rest)
+	return spec, string(note), err
 }
 
-// annotateWith sets or, if note is empty, removes the annotation.
-func annotateWith(object map[string]any, note string) error {
-	metadata, err := memberOf[map[string]any](object, "metadata")
+// specUp is the inverse of specDown. It needs no annotation any more.
+func specUp(spec map[string]any, note string) (map[string]any, string, error) {
+	params, err := memberOf[map[string]any](spec, "params")
 	if err != nil {
-		return err
+		return nil, "", err
 	}
-	annotations, err := memberOf[map[string]any](metadata, "annotations")
-	if err != nil {
-		return err
-	}
-	if note == "" {
-		if delete(annotations, resolution.AnnotationV1beta1); len(annotations) == 0 {
-			delete(metadata, "annotations")
+	var rest kept
+	if note != "" {
+		if err := utiljson.Unmarshal([]byte(note), &rest); err != nil {
+			return nil, "", fmt.Errorf("annotation %s: %w", resolution.AnnotationV1beta1, err)
 		}
-		return nil
 	}
-	if metadata == nil {
-		metadata = map[string]any{}
-		object["metadata"] = metadata
+	waiting := map[string][]any{}
+	for name := range params {
+		text, err := memberOf[string](params, name)
+		if err != nil {
+			return nil, "", fmt.Errorf("spec.params: %w", err)
+		}
+		waiting[name] = []any{map[string]any{"name": name, "value": text}}
 	}
-	if annotations == nil {
-		annotations = map[string]any{}
-		metadata["annotations"] = annotations
+	for _, p := range rest.Params {
+		if _, ok := params[p.Name]; ok {
+			return nil, "", fmt.Errorf("annotation %s: the parameter %q is in spec.params too", resolution.AnnotationV1beta1, p.Name)
+		}
+		waiting[p.Name] = append(waiting[p.Name], map[string]any{"name": p.Name, "value": p.Value})
 	}
-	annotations[resolution.AnnotationV1beta1] = note
-	return nil
+	list := inOrder(waiting, rest.Order)
+	delete(spec, "params")
+	if spec == nil && (len(list) > 0 || rest.URL != "") {
+		spec = map[string]any{}
+	}
+	if len(list) > 0 {
+		spec["params"] = list
+	}
+	if rest.URL != "" {
+		spec["url"] = rest.URL
+	}
+	return spec, "", nil
+}
+
+// inOrder lists the parameters in the order of the names, and then those that it does not name, in the order of their names.
+func inOrder(waiting map[string][]any, order []string) (list []any) {
+	for _, name := range order {
+		if len(waiting[name]) > 0 {
+			list = append(list, waiting[name][0])
+			waiting[name] = waiting[name][1:]
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(waiting)) {
+		list = append(list, waiting[name]...)
+	}
+	return list
 }
 
 // memberOf returns a member of an object, the zero value if it is missing or null.
@@ -217,78 +187,4 @@ func memberOf[T any](object map[string]any, name string) (T, error) {
 		return zero, fmt.Errorf("%s is of type %T, want %T", name, value, zero)
 	}
 	return typed, nil
-}
-
-type param[V any] struct {
-	Name  string `json:"name"`
-	Value V      `json:"value"`
-}
-
-// kept is what v1alpha1 has no place for, as the JSON of an annotation.
-type kept[V any] struct {
-	URL string `json:"url,omitempty"`
-	// Params are those whose value is no string, and those whose name stands more than once.
-	Params []param[V] `json:"params,omitempty"`
-	// Order lists the names of all parameters where they do not stand in the order of their names.
-	Order []string `json:"order,omitempty"`
-}
-
-// downgradeParams returns what v1alpha1 can say, and an annotation with the rest, empty if there is none.
-func downgradeParams[V any](list []param[V], url string, text func(V) (string, bool)) (params map[string]string, note string, err error) {
-	count := map[string]int{}
-	names := make([]string, 0, len(list))
-	for _, p := range list {
-		count[p.Name]++
-		names = append(names, p.Name)
-	}
-	rest := kept[V]{URL: url}
-	for _, p := range list {
-		s, ok := text(p.Value)
-		if !ok || count[p.Name] > 1 {
-			rest.Params = append(rest.Params, p)
-			continue
-		}
-		if params == nil {
-			params = map[string]string{}
-		}
-		params[p.Name] = s
-	}
-	if !slices.IsSorted(names) {
-		rest.Order = names
-	}
-	if rest.URL == "" && rest.Params == nil && rest.Order == nil {
-		return params, "", nil
-	}
-	data, err := json.Marshal(rest)
-	return params, string(data), err
-}
-
-// upgradeParams is the inverse of down.
-func upgradeParams[V any](params map[string]string, note string, value func(string) V) (list []param[V], url string, err error) {
-	var rest kept[V]
-	if note != "" {
-		if err := utiljson.Unmarshal([]byte(note), &rest); err != nil {
-			return nil, "", fmt.Errorf("annotation %s: %w", resolution.AnnotationV1beta1, err)
-		}
-	}
-	waiting := map[string][]param[V]{}
-	for name, s := range params {
-		waiting[name] = []param[V]{{Name: name, Value: value(s)}}
-	}
-	for _, p := range rest.Params {
-		if _, ok := params[p.Name]; ok {
-			return nil, "", fmt.Errorf("annotation %s: the parameter %q is in spec.params too", resolution.AnnotationV1beta1, p.Name)
-		}
-		waiting[p.Name] = append(waiting[p.Name], p)
-	}
-	for _, name := range rest.Order {
-		if len(waiting[name]) > 0 {
-			list = append(list, waiting[name][0])
-			waiting[name] = waiting[name][1:]
-		}
-	}
-	for _, name := range slices.Sorted(maps.Keys(waiting)) {
-		list = append(list, waiting[name]...)
-	}
-	return list, rest.URL, nil
 }

@@ -16,6 +16,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
@@ -228,7 +229,15 @@ func parseRequest(doc []byte) (*v1beta1.ResolutionRequest, error) {
 		if err := yaml.UnmarshalStrict(doc, r); err != nil {
 			return nil, err
 		}
-		return v1alpha1.ToV1beta1(r)
+		object, err := runtime.DefaultUnstructuredConverter.ToUnstructured(r)
+		if err == nil {
+			err = v1alpha1.ConvertObject(object, v1beta1.SchemeGroupVersion.String())
+		}
+		if err != nil {
+			return nil, err
+		}
+		out := &v1beta1.ResolutionRequest{}
+		return out, runtime.DefaultUnstructuredConverter.FromUnstructured(object, out)
 	}
 	return nil, fmt.Errorf("it is %s %q, not a ResolutionRequest of %s or %s",
 		head.APIVersion, head.Kind, v1beta1.SchemeGroupVersion, v1alpha1.SchemeGroupVersion)

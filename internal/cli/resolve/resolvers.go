@@ -6,10 +6,8 @@ package resolve
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"os"
-	"slices"
 	"strings"
 	"sync"
 
@@ -30,21 +28,11 @@ import (
 func MakeOf(entries []resolvers.Entry, lent resolvers.Env) resolution.Make {
 	return func(ctx context.Context, policies func() *verify.Policies) (list []resolve.Resolver, free func() error, err error) {
 		lent.Policies = policies
-		var each []func() error
-		free = func() error {
-			var errs []error
-			for _, f := range slices.Backward(each) {
-				errs = append(errs, f())
-			}
-			return errors.Join(errs...)
-		}
+		free = func() error { return resolve.CloseAll(list) }
 		for _, entry := range entries {
-			resolver, f, err := entry.New(ctx, lent)
+			resolver, err := entry.New(ctx, lent)
 			if err != nil {
-				return nil, free, fmt.Errorf("resolver %s: %w", entry.Name, err)
-			}
-			if f != nil {
-				each = append(each, f)
+				return list, free, fmt.Errorf("resolver %s: %w", entry.Name, err)
 			}
 			list = append(list, resolver)
 		}
