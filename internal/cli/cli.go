@@ -3,7 +3,6 @@
 package cli
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -12,7 +11,6 @@ import (
 	"os"
 	"os/signal"
 	"path/filepath"
-	"runtime"
 	"runtime/debug"
 	"strings"
 	"syscall"
@@ -20,7 +18,6 @@ import (
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
-	kubeversion "k8s.io/component-base/version"
 	"k8s.io/klog/v2"
 
 	"sluice.dev/internal/brief"
@@ -33,7 +30,6 @@ import (
 	"sluice.dev/internal/cli/resolve"
 	_ "sluice.dev/internal/gcpercent"  // before other packages allocate
 	_ "sluice.dev/internal/inflection" // before a library reads files of the working directory
-	"sluice.dev/internal/process"
 )
 
 // Exit codes of every command; package command says when each is returned.
@@ -178,55 +174,4 @@ func refuseUnknown(root *cobra.Command) {
 			}
 		}
 	}
-}
-
-// sluiceVersion is set when the program is linked (see the Makefile).
-var sluiceVersion = ""
-
-// versionOfBuild returns the version of this program: that of the link, or of the module that go install built, or the commit.
-func versionOfBuild() string {
-	return cmp.Or(sluiceVersion, process.BuildVersion())
-}
-
-// versionInfo is what sluice version -o json prints. Kubernetes is the version of the linked libraries, whose
-// rules hold without a cluster.
-type versionInfo struct {
-	command.Document `json:",inline"`
-	Version          string `json:"version"`
-	Kubernetes       string `json:"kubernetes"`
-	Go               string `json:"go"`
-	Platform         string `json:"platform"`
-}
-
-// thisVersion returns the version of this program.
-func thisVersion() versionInfo {
-	return versionInfo{
-		command.DocumentOf("Version"), versionOfBuild(), kubeversion.DefaultKubeBinaryVersion,
-		runtime.Version(), runtime.GOOS + "/" + runtime.GOARCH,
-	}
-}
-
-// String is what people read.
-func (v versionInfo) String() string {
-	return fmt.Sprintf("sluice %s (rules of Kubernetes %s; %s %s)", v.Version, v.Kubernetes, v.Go, v.Platform)
-}
-
-// newVersion returns the command version.
-func newVersion(e *command.Env) *cobra.Command {
-	var output string
-	cmd := &cobra.Command{
-		Use:   "version",
-		Short: "Print the version of sluice and of the Kubernetes libraries in it",
-		Args:  cobra.NoArgs,
-		RunE: func(*cobra.Command, []string) error {
-			v := thisVersion()
-			if output == "json" {
-				return command.Encode(e.Out, v)
-			}
-			fmt.Fprintln(e.Out, v)
-			return nil
-		},
-	}
-	command.AddOutput(cmd, &output, "text", "json")
-	return cmd
 }

@@ -48,7 +48,7 @@ func newLocal(e *command.Env, f resolveFlags, entry resolvers.Entry, table []res
 	if l.configs, err = readConfigs(f, entry, table); err != nil {
 		return nil, err
 	}
-	l.secrets, err = readSecrets(f.secrets)
+	l.secrets, err = readSecrets(f.secrets, f.secretDir)
 	return l, err
 }
 
@@ -305,9 +305,24 @@ func (localAccounts) ImagePullSecrets(context.Context, string, string) ([]string
 	return nil, nil
 }
 
-// readSecrets reads NAME=PATH and NAME:KEY=FILE.
-func readSecrets(given []string) (givenSecrets, error) {
+// readSecrets reads NAME=PATH and NAME:KEY=FILE, and a directory with a directory for each Secret.
+func readSecrets(given []string, dir string) (givenSecrets, error) {
 	out := givenSecrets{}
+	if dir != "" {
+		entries, err := os.ReadDir(dir)
+		if err != nil {
+			return nil, err
+		}
+		for _, e := range entries {
+			path := filepath.Join(dir, e.Name())
+			if info, err := os.Stat(path); err != nil || !info.IsDir() || strings.HasPrefix(e.Name(), ".") {
+				continue
+			}
+			if out[e.Name()], err = readSecretDir(path); err != nil {
+				return nil, err
+			}
+		}
+	}
 	for _, g := range given {
 		name, path, ok := strings.Cut(g, "=")
 		name, key, keyed := strings.Cut(name, ":")

@@ -24,6 +24,7 @@ type resolveFlags struct {
 	settings  []string
 	namespace string
 	secrets   []string
+	secretDir string
 	addresses []string
 	policies  string
 	noMatch   string
@@ -114,6 +115,7 @@ func newResolveWith(e *command.Env, entry resolvers.Entry, table []resolvers.Ent
 	fs.StringArrayVar(&f.settings, "set", nil, "key of the configuration as KEY=VALUE (may be repeated)")
 	fs.StringVarP(&f.namespace, "namespace", "n", "default", "namespace of the request")
 	fs.StringArrayVar(&f.secrets, "secret", nil, "Secret as NAME=PATH to a manifest, or to a directory with a file for each key; or one key as NAME:KEY=FILE (may be repeated)")
+	fs.StringVar(&f.secretDir, "secret-dir", "", "directory with one subdirectory for each Secret")
 	fs.StringArrayVar(&f.addresses, "allow-address", nil, "host, host:port, *.domain, address or range to allow although it is local or private (may be repeated)")
 	fs.StringVar(&f.policies, "verify-policies", "", "file with VerificationPolicies that the resource has to satisfy")
 	fs.StringVar(&f.trustedRoot, "trusted-root", "", "file with Sigstore's trusted_root.json, against which policies without keys verify certificates; Sluice fetches none")

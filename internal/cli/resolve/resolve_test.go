@@ -79,12 +79,12 @@ func TestParametersTakeTheTypesThatAreDeclared(t *testing.T) {
 func TestSecretsAreReadInEveryForm(t *testing.T) {
 	dir := t.TempDir()
 	manifest := write(t, dir, "secret.yaml", "kind: Secret\nmetadata: {annotations: {sluice.dev/hosts: git.example.com}}\ndata: {a: QQ==}\nstringData: {b: B}\n")
-	write(t, dir, "mounted/token", "T")
-	write(t, dir, "mounted/..data/token", "hidden")
+	write(t, dir, "all/mounted/token", "T")
+	write(t, dir, "all/mounted/..data/token", "hidden")
 	file := write(t, dir, "file", "F\n")
-	got, err := readSecrets([]string{"m=" + manifest, "d=" + filepath.Join(dir, "mounted"), "k:x=" + file, "k:y=" + file})
+	got, err := readSecrets([]string{"m=" + manifest, "d=" + filepath.Join(dir, "all/mounted"), "k:x=" + file, "k:y=" + file}, filepath.Join(dir, "all"))
 	want := givenSecrets{
-		"d": {"token": []byte("T")}, "m": {"a": []byte("A"), "b": []byte("B"), "sluice.dev/hosts": []byte("git.example.com")}, "k": {"x": []byte("F\n"), "y": []byte("F\n")},
+		"mounted": {"token": []byte("T")}, "d": {"token": []byte("T")}, "m": {"a": []byte("A"), "b": []byte("B"), "sluice.dev/hosts": []byte("git.example.com")}, "k": {"x": []byte("F\n"), "y": []byte("F\n")},
 	}
 	if diff := cmp.Diff(want, got); err != nil || diff != "" {
 		t.Errorf("%v %s", err, diff)
