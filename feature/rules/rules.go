@@ -9,6 +9,7 @@ import (
 	"github.com/google/cel-go/common/operators"
 	"github.com/google/cel-go/common/types"
 	"github.com/google/cel-go/parser"
+	apiservercel "k8s.io/apiserver/pkg/cel"
 
 	"sluice.dev/api/v1alpha1"
 	"sluice.dev/feature"
@@ -20,13 +21,11 @@ func Define(c *v1alpha1.Component, features []v1alpha1.Feature, o feature.Option
 	return feature.Define(c, features, o)
 }
 
-// Without returns the fate of a validation rule of an object when the field at the path is gone. It understands has(), &&, ||, !,
-// ?: and the macros for lists and maps; everything else that depends on the field is open. No CRD has a rule that cannot be parsed.
+// Without returns the fate of a validation rule of an object when the field at the path is gone. It understands has(), hasValue(),
+// &&, ||, !, ?: and the macros for lists and maps; everything else that depends on the field is open. No CRD has a rule that cannot be
+// parsed, or that is longer than the 100,000 characters that CEL's parser takes.
 // A transition rule is about old objects as much as about new ones, and these are separate.
 func Without(rule string, path feature.Path) feature.Fate {
-	if len(rule) > 50_000 {
-		return feature.Apart
-	}
 	p, err := parser.NewParser(parser.Macros(parser.AllMacros...), parser.EnableOptionalSyntax(true), parser.MaxRecursionDepth(250))
 	if err != nil {
 		return feature.Apart
@@ -36,7 +35,7 @@ func Without(rule string, path feature.Path) feature.Fate {
 		return feature.Apart
 	}
 	e := &losing{rule: parsed, path: path, vars: map[string]int{"self": 0}}
-	return e.fateOfConjuncts(parsed.Expr())
+	return e.fateIfTrue(parsed.Expr())
 }
 
 // losing evaluates a rule without the field at path.
@@ -48,15 +47,27 @@ type losing struct {
 	left int // the number of visited expressions
 }
 
-// fateOfConjuncts judges each part of a conjunction by itself, including all() of a list: a part that does not mention the field is
-// unchanged.
-func (e *losing) fateOfConjuncts(x ast.Expr) feature.Fate {
-	if x.Kind() == ast.CallKind && x.AsCall().FunctionName() == operators.LogicalAnd {
-		args := x.AsCall().Args()
-		return max(e.fateOfConjuncts(args[0]), e.fateOfConjuncts(args[1]))
-	}
-	if x.Kind() == ast.ComprehensionKind {
-		return e.fateOfMacro(x.AsComprehension(), e.fateOfConjuncts)
+// fateIfTrue is [losing.fateOf] for what was true before the loss, so that a part which does not depend on the field is still true: each part of
+// a conjunction is judged by itself, and of a disjunction each part may be the one that was true.
+func (e *losing) fateIfTrue(x ast.Expr) feature.Fate {
+	switch x.Kind() { //nolint:exhaustive // of the others no part is true by itself
+	case ast.ComprehensionKind:
+		return e.fateOfMacro(x.AsComprehension(), true, e.fateIfTrue)
+	case ast.CallKind:
+		var parts []ast.Expr
+		switch c := x.AsCall(); {
+		case c.FunctionName() == operators.LogicalAnd:
+			return max(e.fateIfTrue(c.Args()[0]), e.fateIfTrue(c.Args()[1]))
+		case c.FunctionName() == operators.LogicalOr:
+			parts = c.Args()
+		case c.FunctionName() == operators.Conditional && e.mustBeTrue(c.Args()[0]) == feature.Apart:
+			parts = c.Args()[1:]
+		default:
+			return e.mustBeTrue(x)
+		}
+		if fate := max(e.fateIfTrue(parts[0]), e.fateIfTrue(parts[1])); fate <= feature.Holds {
+			return fate
+		}
 	}
 	return e.mustBeTrue(x)
 }
@@ -70,10 +81,15 @@ func (e *losing) stepOf(x ast.Expr) int {
 		}
 	case ast.SelectKind:
 		s := x.AsSelect()
-		return e.nextStep(e.stepOf(s.Operand()), s.FieldName())
+		// The API server writes names that are no identifiers of CEL in another form (k8s.io/apiserver/pkg/cel, Escape).
+		name, ok := apiservercel.Unescape(s.FieldName())
+		if !ok {
+			return -1
+		}
+		return e.nextStep(e.stepOf(s.Operand()), name)
 	case ast.CallKind:
 		c := x.AsCall()
-		if args := c.Args(); c.FunctionName() == operators.Index && args[1].Kind() == ast.LiteralKind {
+		if args := c.Args(); isLookup(c) && args[1].Kind() == ast.LiteralKind {
 			if name, ok := args[1].AsLiteral().(types.String); ok {
 				return e.nextStep(e.stepOf(args[0]), string(name))
 			}
@@ -84,7 +100,6 @@ func (e *losing) stepOf(x ast.Expr) int {
 
 // nextStep is the step behind step n if a field of that name leads on along the path, -1 otherwise.
 func (e *losing) nextStep(n int, name string) int {
-	// The API server writes names that are no identifiers in CEL with underscores around (k8s.io/apiserver/pkg/cel, Escape).
 	if n < 0 || n >= len(e.path) || e.path[n].Kind != feature.Field || e.path[n].Name != name {
 		return -1
 	}
@@ -104,14 +119,16 @@ func (e *losing) fateOf(x ast.Expr, want bool) feature.Fate {
 		switch {
 		case e.stepOf(x) != len(e.path):
 			return e.mustBeTrue(x.AsSelect().Operand())
-		case isHas(x) && !want:
-			return feature.Holds
+		case x.AsSelect().IsTestOnly():
+			return fateOfPresence(want)
+		case isOptional(x.AsSelect().Operand()):
+			return feature.Open // no error, but an optional value without one
 		}
 		return feature.Violated
 	case ast.CallKind:
 		return e.fateOfCall(x.AsCall(), e.stepOf(x), want)
 	case ast.ComprehensionKind:
-		return e.fateOfMacro(x.AsComprehension(), e.mustBeTrue)
+		return e.fateOfMacro(x.AsComprehension(), want, nil)
 	}
 	out := feature.Apart
 	for _, part := range ast.NavigateExpr(e.rule, x).Children() {
@@ -146,44 +163,93 @@ func (e *losing) fateOfCall(c ast.CallExpr, at int, want bool) feature.Fate {
 	case operators.LogicalNot:
 		return e.fateOf(args[0], !want)
 	case operators.Conditional:
-		return e.fateOfConditional(args[0], args[1], args[2])
+		return e.fateOfConditional(args[0], args[1], args[2], want)
 	}
-	if at == len(e.path) {
+	switch {
+	case at == len(e.path) && isOptionalLookup(c):
+		return feature.Open
+	case at == len(e.path):
 		return feature.Violated
+	case c.FunctionName() == "hasValue" && c.IsMemberFunction() && e.stepOf(c.Target()) == len(e.path):
+		return fateOfPresence(want)
 	}
 	out := feature.Apart
 	if c.IsMemberFunction() {
 		args = append([]ast.Expr{c.Target()}, args...)
 	}
 	for _, a := range args {
-		switch e.mustBeTrue(a) {
-		case feature.Violated:
-			if !isHas(a) {
-				return feature.Violated // reading a lost field is an error in any case
-			}
+		switch {
+		case e.isError(a):
+			return feature.Violated
+		case e.mustBeTrue(a) != feature.Apart, comparesWholes[c.FunctionName()] && e.holdsPath(a):
 			out = feature.Open
-		case feature.Holds, feature.Open:
-			out = feature.Open
-		case feature.Apart:
 		}
 	}
 	return out
 }
 
-// fateOfConditional judges c ? yes : no, which has to be true. If the loss decides the condition, one branch
-// alone counts.
-func (e *losing) fateOfConditional(c, yes, no ast.Expr) feature.Fate {
-	switch e.mustBeTrue(c) {
-	case feature.Holds:
-		return e.mustBeTrue(yes)
-	case feature.Violated:
-		if e.fateOf(c, false) == feature.Violated { // an error, not false
-			return feature.Violated
-		}
-		return e.mustBeTrue(no)
-	case feature.Apart, feature.Open:
+// fateOfPresence is that of a test whether there is a value.
+func fateOfPresence(want bool) feature.Fate {
+	if want {
+		return feature.Violated
 	}
-	return joinFates(joinFates(e.mustBeTrue(c), e.mustBeTrue(yes)), e.mustBeTrue(no))
+	return feature.Holds
+}
+
+// isError reports whether the expression reads the lost field, which is an error, so that it is neither true nor false.
+func (e *losing) isError(x ast.Expr) bool {
+	return e.mustBeTrue(x) == feature.Violated && e.fateOf(x, false) == feature.Violated
+}
+
+// comparesWholes are the operators whose result depends on all that is in their operands.
+var comparesWholes = map[string]bool{operators.Equals: true, operators.NotEquals: true, operators.In: true}
+
+// holdsPath reports whether the expression is an object or list around the lost field.
+func (e *losing) holdsPath(x ast.Expr) bool {
+	n := e.stepOf(x)
+	return n >= 0 && n < len(e.path)
+}
+
+// isLookup reports whether a call reads a part of its first argument, which the second one names: a[b], a[?b] or a.?b.
+func isLookup(c ast.CallExpr) bool { return c.FunctionName() == operators.Index || isOptionalLookup(c) }
+
+func isOptionalLookup(c ast.CallExpr) bool {
+	return c.FunctionName() == operators.OptSelect || c.FunctionName() == operators.OptIndex
+}
+
+// isOptional reports whether the expression has an optional value: a.?b, and what is read from that, such as a.?b.c.
+func isOptional(x ast.Expr) bool {
+	switch x.Kind() { //nolint:exhaustive // no others
+	case ast.SelectKind:
+		return isOptional(x.AsSelect().Operand())
+	case ast.CallKind:
+		c := x.AsCall()
+		return isOptionalLookup(c) || isLookup(c) && isOptional(c.Args()[0])
+	}
+	return false
+}
+
+// fateOfConditional is [losing.fateOf] for c ? yes : no. If the loss decides c, another branch may count than before, so that what does
+// not depend on the field may have another value nevertheless.
+func (e *losing) fateOfConditional(c, yes, no ast.Expr, want bool) feature.Fate {
+	taken := yes
+	switch is, isNot := e.mustBeTrue(c), e.fateOf(c, false); {
+	case is == feature.Violated && isNot == feature.Violated: // an error
+		return feature.Violated
+	case is == feature.Violated && isNot == feature.Holds:
+		taken = no
+	case is != feature.Holds:
+		return joinFates(joinFates(is, e.fateOf(yes, want)), e.fateOf(no, want))
+	}
+	switch fate := e.fateOf(taken, want); {
+	case fate != feature.Apart:
+		return fate
+	case taken.Kind() == ast.LiteralKind && taken.AsLiteral() == types.Bool(want):
+		return feature.Holds
+	case taken.Kind() == ast.LiteralKind && taken.AsLiteral() == types.Bool(!want):
+		return feature.Violated
+	}
+	return feature.Open
 }
 
 // joinFates joins what is neither clearly one nor the other.
@@ -194,18 +260,13 @@ func joinFates(a, b feature.Fate) feature.Fate {
 	return feature.Open
 }
 
-func isHas(x ast.Expr) bool { return x.Kind() == ast.SelectKind && x.AsSelect().IsTestOnly() }
-
-// fateOfMacro judges a macro over a list or map that may be on the path: the effect of one item on the result, with the others
-// unchanged. Only for all() is the result more than Open: judge returns the fate of its predicate.
-func (e *losing) fateOfMacro(c ast.ComprehensionExpr, judge func(ast.Expr) feature.Fate) feature.Fate {
+// fateOfMacro judges a macro over a list or map that may be on the path: the effect of one item on the result, with the others unchanged. More
+// than Open it is only for all(). ifTrue returns the fate of a predicate that was true for each item; nil if it may have been false for some.
+func (e *losing) fateOfMacro(c ast.ComprehensionExpr, want bool, ifTrue func(ast.Expr) feature.Fate) feature.Fate {
 	n := e.stepOf(c.IterRange())
 	out := e.mustBeTrue(c.IterRange())
 	if n < 0 || n >= len(e.path) || e.path[n].Kind == feature.Field {
-		if e.mustBeTrue(c.LoopStep()) != feature.Apart || out != feature.Apart {
-			return joinFates(feature.Open, out)
-		}
-		return feature.Apart
+		return joinFates(out, e.mustBeTrue(c.LoopStep()))
 	}
 	name := c.IterVar()
 	if c.HasIterVar2() {
@@ -216,20 +277,28 @@ func (e *losing) fateOfMacro(c ast.ComprehensionExpr, judge func(ast.Expr) featu
 	if e.path[n].Kind == feature.Entries && !c.HasIterVar2() {
 		delete(e.vars, name) // the variable is the key
 	}
+	defer func() {
+		delete(e.vars, name)
+		if had {
+			e.vars[name] = before
+		}
+	}()
 	predicate := allOf(c)
-	isAll := predicate != nil
-	if !isAll {
-		predicate, judge = c.LoopStep(), e.mustBeTrue
+	if predicate == nil {
+		return joinFates(out, e.mustBeTrue(c.LoopStep()))
 	}
-	step := judge(predicate)
-	delete(e.vars, name)
-	if had {
-		e.vars[name] = before
+	if ifTrue != nil {
+		return max(ifTrue(predicate), out)
 	}
-	if isAll || step == feature.Apart {
-		return max(step, out)
+	// One item for which the predicate is false decides.
+	fate, decides := e.fateOf(predicate, want), feature.Violated
+	if !want {
+		decides = feature.Holds
 	}
-	return feature.Open
+	if fate == decides && out == feature.Apart {
+		return fate
+	}
+	return joinFates(fate, out)
 }
 
 // allOf returns the predicate of an all(), which expands to a loop from true over the result so far and the predicate; nil
