@@ -149,13 +149,7 @@ const (
 // hookEvents reads the annotation as Helm does; none if it is missing or names nothing.
 func hookEvents(annotations map[string]any) []string {
 	value, _ := annotations[annotationHook].(string)
-	var out []string
-	for event := range strings.SplitSeq(value, ",") {
-		if event = strings.ToLower(strings.TrimSpace(event)); event != "" {
-			out = append(out, event)
-		}
-	}
-	return out
+	return splitNames(strings.ToLower(value))
 }
 
 // treatment is how Sluice treats an object with such an annotation.

@@ -231,6 +231,32 @@ func isTransientError(err error) bool {
 	return errors.As(err, &netErr) && netErr.Timeout()
 }
 
+// sendJSON sends a request by send, with the JSON of in as its body, and reads the JSON of the answer into out. A nil in has no body, and a
+// nil out drops the answer.
+func sendJSON(ctx context.Context, send func(context.Context, request) ([]byte, error), r request, in, out any) error {
+	if in != nil {
+		var err error
+		if r.body, err = json.Marshal(in); err != nil {
+			return err
+		}
+	}
+	b, err := send(ctx, r)
+	if err != nil || out == nil {
+		return err
+	}
+	return json.Unmarshal(b, out)
+}
+
+// getJSON reads what stands at a path into out.
+func (c *client) getJSON(ctx context.Context, path string, query url.Values, out any) error {
+	return sendJSON(ctx, c.sendWithRetries, request{verb: http.MethodGet, path: path, query: query}, nil, out)
+}
+
+// createObject creates an object of the resource at a path.
+func (c *client) createObject(ctx context.Context, path string, obj any) error {
+	return sendJSON(ctx, c.sendWithRetries, request{verb: http.MethodPost, path: path, query: url.Values{"fieldManager": {Manager}}}, obj, nil)
+}
+
 // fetchObject reads one object; nil if there is none.
 func (c *client) fetchObject(ctx context.Context, path string) (map[string]any, error) {
 	b, err := c.sendWithRetries(ctx, request{verb: http.MethodGet, path: path})
@@ -300,11 +326,7 @@ func (c *client) deleteObject(ctx context.Context, path, uid, version string, dr
 		o.DryRun = []string{metav1.DryRunAll}
 		q.Set("dryRun", "All")
 	}
-	body, err := json.Marshal(o)
-	if err != nil {
-		return err
-	}
-	_, err = c.sendWithRetries(ctx, request{verb: http.MethodDelete, path: path, query: q, body: body})
+	err := sendJSON(ctx, c.sendWithRetries, request{verb: http.MethodDelete, path: path, query: q}, o, nil)
 	if apierrors.IsNotFound(err) {
 		return nil
 	}
@@ -339,12 +361,9 @@ func (c *client) listMetadata(ctx context.Context, path, selector string, item f
 		if selector != "" {
 			q.Set("labelSelector", selector)
 		}
-		b, err := c.sendWithRetries(ctx, request{verb: http.MethodGet, path: path, query: q, accept: "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1"})
-		if err != nil {
-			return fmt.Errorf("%s: %w", path, err)
-		}
+		r := request{verb: http.MethodGet, path: path, query: q, accept: "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1"}
 		var list metav1.PartialObjectMetadataList
-		if err := json.Unmarshal(b, &list); err != nil {
+		if err := sendJSON(ctx, c.sendWithRetries, r, nil, &list); err != nil {
 			return fmt.Errorf("%s: %w", path, err)
 		}
 		for i := range list.Items {

@@ -2,6 +2,7 @@ package apply
 
 import (
 	"fmt"
+	"iter"
 	"strconv"
 	"strings"
 )
@@ -31,14 +32,33 @@ func (p *Plan) Count(a Action) int {
 	return countOf(p.Items, func(it *Item) bool { return it.Action == a }) + countOf(p.Removals, func(r *Removal) bool { return r.Action == a })
 }
 
+// Changes returns the number of objects that the apply creates, changes or deletes.
+func (p *Plan) Changes() int {
+	return p.Count(Create) + p.Count(Update) + p.Count(Replace) + p.Count(Delete)
+}
+
 // countOf counts the members of a list that are of a sort.
-func countOf[T any](list []T, isOf func(*T) bool) (n int) {
-	for i := range list {
-		if isOf(&list[i]) {
-			n++
+func countOf[T any](list []T, isOf func(*T) bool) int { return len(selectFrom(list, isOf)) }
+
+// selectFrom returns the members of a list that are of a sort: themselves, not copies of them.
+func selectFrom[T any](list []T, isOf func(*T) bool) (out []*T) {
+	for one := range eachOf(list) {
+		if isOf(one) {
+			out = append(out, one)
 		}
 	}
-	return n
+	return out
+}
+
+// eachOf gives the members of a list themselves, not copies of them, so that a loop can change them.
+func eachOf[T any](list []T) iter.Seq[*T] {
+	return func(yield func(*T) bool) {
+		for i := range list {
+			if !yield(&list[i]) {
+				return
+			}
+		}
+	}
 }
 
 // Orphans returns the number of objects that are no longer in the source and stay because the request does not prune.

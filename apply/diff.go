@@ -130,8 +130,7 @@ func (a *Applier) tryRemovals(ctx context.Context, p *Plan, o TryOptions) ([]Dif
 		note = "this user may not have the server try to delete it"
 	}
 	var out []Difference
-	for i := range p.Removals {
-		r := &p.Removals[i]
+	for r := range eachOf(p.Removals) {
 		if r.Action != Delete {
 			continue
 		}

@@ -149,8 +149,7 @@ func gatesAny(features []v1alpha1.Feature, gate string, items map[schema.GroupRe
 // it and it is not enabled yet.
 func missingReportsOf(features []v1alpha1.Feature, assumed *feature.States) feature.Runtime {
 	out := feature.Runtime{Processes: map[string]map[string]bool{}}
-	for i := range features {
-		f := &features[i]
+	for f := range eachOf(features) {
 		s, ok := assumed.State(f.Spec.Gate)
 		waits := ok && s.Open && f.Status.ObservedGeneration == f.Generation && f.Status.Enabled != nil && !*f.Status.Enabled
 		for _, p := range f.Spec.RequiredProcesses {
@@ -195,8 +194,8 @@ func featureObjects[T any](ctx context.Context, g *gateCheck, resource, kind str
 	if err != nil && !apierrors.IsNotFound(err) {
 		return nil, fmt.Errorf("which features there are: %w", err)
 	}
-	for i := range g.plan.Items {
-		if it := &g.plan.Items[i]; it.Group == gv.Group && it.Kind == kind && it.Version == gv.Version {
+	for it := range eachOf(g.plan.Items) {
+		if it.Group == gv.Group && it.Kind == kind && it.Version == gv.Version {
 			if err := add(it.Name, it.json); err != nil {
 				return nil, it.wrapError(err)
 			}
@@ -355,8 +354,8 @@ func (g *gateCheck) namespaceLabels(ctx context.Context, namespace string) (map[
 		return nil, err
 	}
 	add(live)
-	for i := range g.plan.Items {
-		if it := &g.plan.Items[i]; isNamespace(it.ID) && it.Name == namespace {
+	for it := range eachOf(g.plan.Items) {
+		if isNamespace(it.ID) && it.Name == namespace {
 			content, err := it.decodeContent()
 			if err != nil {
 				return nil, err

@@ -41,10 +41,8 @@ func (p *Plan) Notes() []string {
 		out = append(out, fmt.Sprintf("left out, because Helm runs it neither at an install nor at an upgrade: %s", hookNames(p.LeftOut)))
 	}
 	var hooks []Hook
-	for i := range p.Items {
-		if it := &p.Items[i]; len(it.hook) > 0 {
-			hooks = append(hooks, Hook{it.ID, it.hook})
-		}
+	for _, it := range selectFrom(p.Items, func(it *Item) bool { return len(it.hook) > 0 }) {
+		hooks = append(hooks, Hook{it.ID, it.hook})
 	}
 	if len(hooks) > 0 {
 		out = append(out, fmt.Sprintf("applied like all the rest, not before or after it and not again at each upgrade, although it is a hook of Helm: %s; "+

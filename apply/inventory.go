@@ -187,15 +187,12 @@ func (c *client) loadInventory(ctx context.Context, namespace, app string) (*Inv
 }
 
 func (c *client) loadOnce(ctx context.Context, namespace, app string) (*Inventory, error) {
-	b, err := c.sendWithRetries(ctx, request{verb: http.MethodGet, path: inventoryPath(namespace, app)})
+	var cm corev1.ConfigMap
+	err := c.getJSON(ctx, inventoryPath(namespace, app), nil, &cm)
 	if apierrors.IsNotFound(err) {
 		return &Inventory{APIVersion: inventoryVersion, Kind: inventoryKind, App: app, Namespace: namespace}, nil
 	}
 	if err != nil {
-		return nil, fmt.Errorf("inventory of app %s: %w", app, err)
-	}
-	var cm corev1.ConfigMap
-	if err := json.Unmarshal(b, &cm); err != nil {
 		return nil, fmt.Errorf("inventory of app %s: %w", app, err)
 	}
 	v, err := c.unpackInventory(ctx, &cm)
@@ -267,46 +264,23 @@ func (v *Inventory) equalsEncoded(text []byte) bool {
 
 // saveInventory writes the inventory. It fails if somebody else has written it since it was read.
 func (c *client) saveInventory(ctx context.Context, v *Inventory) error {
-	cm := map[string]any{
-		"apiVersion": "v1", "kind": "ConfigMap",
-		"metadata": map[string]any{
-			"name": inventoryPrefix + v.App, "namespace": v.Namespace, "labels": map[string]any{LabelInventory: "app"},
-		},
-	}
+	cm := corev1.ConfigMap{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "ConfigMap"}, ObjectMeta: metav1.ObjectMeta{
+		Name: InventoryName(v.App), Namespace: v.Namespace, Labels: map[string]string{LabelInventory: "app"}, ResourceVersion: v.resourceVersion,
+	}}
 	text, err := json.Marshal(v)
 	if err != nil {
 		return err
 	}
-	var parts []string
-	if len(text) <= maxPlain {
-		cm["data"] = map[string]any{inventoryKey: string(text)}
-	} else {
-		packed, err := compressInventory(text)
-		if err != nil {
-			return err
-		}
-		if base64.StdEncoding.EncodedLen(len(packed)) <= maxPacked {
-			cm["binaryData"] = map[string]any{packedKey: base64.StdEncoding.EncodeToString(packed)}
-		} else {
-			if parts, err = c.writeParts(ctx, v, packed); err != nil {
-				return err
-			}
-			names, err := json.Marshal(parts)
-			if err != nil {
-				return err
-			}
-			cm["data"] = map[string]any{partsKey: string(names)}
-		}
+	parts, err := c.putContent(ctx, v, text, &cm)
+	if err != nil {
+		return err
 	}
 	r := request{verb: http.MethodPost, path: listPath("", "v1", "configmaps", v.Namespace), query: url.Values{"fieldManager": {Manager}}}
 	if v.resourceVersion != "" {
 		r.verb, r.path = http.MethodPut, inventoryPath(v.Namespace, v.App)
-		cm["metadata"].(map[string]any)["resourceVersion"] = v.resourceVersion //nolint:errcheck,forcetypeassert // made above
 	}
-	if r.body, err = json.Marshal(cm); err != nil {
-		return err
-	}
-	b, err := c.sendWithRetries(ctx, r)
+	var saved corev1.ConfigMap
+	err = sendJSON(ctx, c.sendWithRetries, r, &cm, &saved)
 	if apierrors.IsConflict(err) || apierrors.IsAlreadyExists(err) || v.resourceVersion != "" && apierrors.IsNotFound(err) {
 		// It may have been this very request, whose first answer was lost.
 		now, again := c.loadInventory(ctx, v.Namespace, v.App)
@@ -319,20 +293,35 @@ func (c *client) saveInventory(ctx context.Context, v *Inventory) error {
 	if err != nil {
 		return fmt.Errorf("inventory of app %s: %w", v.App, err)
 	}
-	var saved struct {
-		Metadata struct {
-			ResourceVersion string `json:"resourceVersion"`
-		} `json:"metadata"`
-	}
-	if err := json.Unmarshal(b, &saved); err != nil {
-		return fmt.Errorf("inventory of app %s: %w", v.App, err)
-	}
 	had := v.parts
-	v.resourceVersion, v.parts = saved.Metadata.ResourceVersion, parts
+	v.resourceVersion, v.parts = saved.ResourceVersion, parts
 	if slices.Equal(had, parts) {
 		return nil
 	}
 	return c.dropParts(ctx, v.Namespace, v.App, parts)
+}
+
+// putContent puts the encoded inventory into its ConfigMap: as text if it is short, else compressed, and else as the names of its parts, which
+// it writes first and returns.
+func (c *client) putContent(ctx context.Context, v *Inventory, text []byte, cm *corev1.ConfigMap) (parts []string, err error) {
+	if len(text) <= maxPlain {
+		cm.Data = map[string]string{inventoryKey: string(text)}
+		return nil, nil
+	}
+	packed, err := compressInventory(text)
+	if err != nil {
+		return nil, err
+	}
+	if base64.StdEncoding.EncodedLen(len(packed)) <= maxPacked {
+		cm.BinaryData = map[string][]byte{packedKey: packed}
+		return nil, nil
+	}
+	if parts, err = c.writeParts(ctx, v, packed); err != nil {
+		return nil, err
+	}
+	names, err := json.Marshal(parts)
+	cm.Data = map[string]string{partsKey: string(names)}
+	return parts, err
 }
 
 // Apps lists the inventories of a namespace, by namespace and name. An empty namespace covers all. If it cannot read some
@@ -346,12 +335,8 @@ func (a *Applier) Apps(ctx context.Context, namespace string) ([]*Inventory, err
 		if token != "" {
 			q.Set("continue", token)
 		}
-		b, err := a.client.sendWithRetries(ctx, request{verb: http.MethodGet, path: listPath("", "v1", "configmaps", namespace), query: q})
-		if err != nil {
-			return nil, fmt.Errorf("inventories: %w", err)
-		}
 		var list corev1.ConfigMapList
-		if err := json.Unmarshal(b, &list); err != nil {
+		if err := a.client.getJSON(ctx, listPath("", "v1", "configmaps", namespace), q, &list); err != nil {
 			return nil, fmt.Errorf("inventories: %w", err)
 		}
 		for i := range list.Items {

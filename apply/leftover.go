@@ -26,8 +26,7 @@ func leftoversOf(live, want map[string]any, takesOver []string) []leftover {
 		return nil
 	}
 	var out []leftover
-	for i := range entries {
-		e := &entries[i]
+	for e := range eachOf(entries) {
 		if e == mine || e.subresource != "" || slices.Contains(takesOver, e.manager) {
 			continue
 		}

@@ -67,20 +67,8 @@ func (it *Item) estimateApply(live, want map[string]any) (map[string]any, error)
 
 // hasValueAt reports whether a path leads to a value.
 func hasValueAt(v any, path fieldpath.Path) bool {
-	if len(path) == 0 {
-		return true
-	}
-	switch x := v.(type) {
-	case map[string]any:
-		if path[0].FieldName == nil {
-			return false
-		}
-		inner, there := x[*path[0].FieldName]
-		return there && hasValueAt(inner, path[1:])
-	case []any:
-		return slices.ContainsFunc(x, func(item any) bool { return mayLeadTo(path[0], item) && hasValueAt(item, path[1:]) })
-	}
-	return false
+	_, there := locateField(v, path, mayLeadTo)
+	return there
 }
 
 // mayLeadTo is like leadsTo for an item of a manifest, which may omit keys that have defaults.
@@ -104,15 +92,26 @@ func mayLeadTo(e fieldpath.PathElement, item any) bool {
 // overlayByName lays the values of a manifest over live values. It matches items of lists by their names if they have some, and by their
 // indexes otherwise.
 func overlayByName(have, want any) any {
+	return overlayOn(have, want, func(h, w []any, i int) any {
+		if j := matchingListItem(h, w[i], i); j >= 0 {
+			return overlayByName(h[j], w[i])
+		}
+		return w[i]
+	})
+}
+
+// overlayOn lays the values of a manifest over those of an object. It merges maps key by key. itemOf returns what becomes of an item of a list:
+// h is the list of the object, and i the index in w, the list of the manifest. The manifest replaces everything else.
+func overlayOn(have, want any, itemOf func(h, w []any, i int) any) any {
 	switch w := want.(type) {
 	case map[string]any:
 		h, ok := have.(map[string]any)
-		if !ok {
+		if !ok || h == nil { // it was deleted after the plan was made
 			return want
 		}
 		out := maps.Clone(h)
 		for k, v := range w {
-			out[k] = overlayByName(h[k], v)
+			out[k] = overlayOn(h[k], v, itemOf)
 		}
 		return out
 	case []any:
@@ -122,10 +121,7 @@ func overlayByName(have, want any) any {
 		}
 		out := make([]any, len(w))
 		for i := range w {
-			out[i] = w[i]
-			if j := matchingListItem(h, w[i], i); j >= 0 {
-				out[i] = overlayByName(h[j], w[i])
-			}
+			out[i] = itemOf(h, w, i)
 		}
 		return out
 	}

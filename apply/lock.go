@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"crypto/rand"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"net/http"
@@ -290,30 +289,22 @@ func (l *lock) wrapLockError(err error) error {
 
 // readLease reads the Lease; nil if there is none.
 func (l *lock) readLease(ctx context.Context) (*coordinationv1.Lease, error) {
-	b, err := l.client.sendOnce(ctx, request{verb: http.MethodGet, path: l.path})
+	held := &coordinationv1.Lease{}
+	err := sendJSON(ctx, l.client.sendOnce, request{verb: http.MethodGet, path: l.path}, nil, held)
 	if apierrors.IsNotFound(err) {
 		return nil, nil
 	}
 	if err != nil {
 		return nil, l.wrapLockError(err)
 	}
-	held := &coordinationv1.Lease{}
-	return held, json.Unmarshal(b, held)
+	return held, nil
 }
 
 // writeLease writes the Lease. It does not wait for other requests of the run, because renewals must not be late.
 func (l *lock) writeLease(ctx context.Context, verb, path string) error {
-	body, err := json.Marshal(&l.lease)
-	if err != nil {
-		return err
-	}
 	sent := leaseClock()
-	b, err := l.client.sendOnce(ctx, request{verb: verb, path: path, body: body, apart: true})
-	if err != nil {
-		return err
-	}
 	var now coordinationv1.Lease
-	if err := json.Unmarshal(b, &now); err != nil {
+	if err := sendJSON(ctx, l.client.sendOnce, request{verb: verb, path: path, apart: true}, &l.lease, &now); err != nil {
 		return err
 	}
 	l.mu.Lock()
@@ -410,11 +401,7 @@ func (l *lock) deleteLease(ctx context.Context) error {
 	}
 	o := metav1.DeleteOptions{Preconditions: &metav1.Preconditions{ResourceVersion: &l.lease.ResourceVersion}}
 	o.APIVersion, o.Kind = "v1", "DeleteOptions"
-	body, err := json.Marshal(o)
-	if err == nil {
-		_, err = l.client.sendOnce(ctx, request{verb: http.MethodDelete, path: l.path, body: body, apart: true})
-	}
-	return err
+	return sendJSON(ctx, l.client.sendOnce, request{verb: http.MethodDelete, path: l.path, apart: true}, o, nil)
 }
 
 // whoami describes this process for people.

@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"net/http"
 	"runtime/debug"
 	"slices"
 	"strings"
@@ -75,20 +74,14 @@ func (m *mapper) kindsServedIn(ctx context.Context, gv schema.GroupVersion) (map
 		return found, nil
 	}
 	path := strings.TrimSuffix(listPath(gv.Group, gv.Version, "", ""), "/")
-	b, err := m.client.sendWithRetries(ctx, request{verb: http.MethodGet, path: path})
-	if err != nil && !apierrors.IsNotFound(err) {
+	var list metav1.APIResourceList // empty if the server does not know the version
+	if err := m.client.getJSON(ctx, path, nil, &list); err != nil && !apierrors.IsNotFound(err) {
 		return nil, fmt.Errorf("what the cluster serves in %s: %w", gv, err)
 	}
 	found = map[string]mapping{}
-	if err == nil {
-		var list metav1.APIResourceList
-		if err := json.Unmarshal(b, &list); err != nil {
-			return nil, fmt.Errorf("what the cluster serves in %s: %w", gv, err)
-		}
-		for _, r := range list.APIResources {
-			if !strings.Contains(r.Name, "/") && slices.Contains(r.Verbs, "get") {
-				found[r.Kind] = mapping{resource: r.Name, namespaced: r.Namespaced}
-			}
+	for _, r := range list.APIResources {
+		if !strings.Contains(r.Name, "/") && slices.Contains(r.Verbs, "get") {
+			found[r.Kind] = mapping{resource: r.Name, namespaced: r.Namespaced}
 		}
 	}
 	m.mu.Lock()
@@ -140,8 +133,7 @@ func (m *mapper) servedBefore(ctx context.Context, gvk schema.GroupVersionKind, 
 func definedBy(objects []Object) (map[schema.GroupVersionKind]mapping, map[string]*apiextensionsv1.CustomResourceDefinition, error) {
 	kinds := map[schema.GroupVersionKind]mapping{}
 	crds := map[string]*apiextensionsv1.CustomResourceDefinition{}
-	for i := range objects {
-		o := &objects[i]
+	for o := range eachOf(objects) {
 		if !o.isCRD() {
 			continue
 		}
@@ -219,15 +211,12 @@ func (m *mapper) versionsServed(ctx context.Context, group string) ([]string, er
 	if group == "" {
 		return nil, nil
 	}
-	b, err := m.client.sendWithRetries(ctx, request{verb: http.MethodGet, path: "/apis/" + group})
+	var list metav1.APIGroup
+	err := m.client.getJSON(ctx, "/apis/"+group, nil, &list)
 	if apierrors.IsNotFound(err) {
 		return nil, nil
 	}
 	if err != nil {
-		return nil, fmt.Errorf("versions of %s: %w", group, err)
-	}
-	var list metav1.APIGroup
-	if err := json.Unmarshal(b, &list); err != nil {
 		return nil, fmt.Errorf("versions of %s: %w", group, err)
 	}
 	out := []string{list.PreferredVersion.Version}

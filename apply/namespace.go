@@ -2,9 +2,6 @@ package apply
 
 import (
 	"context"
-	"encoding/json"
-	"net/http"
-	"net/url"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 )
@@ -16,14 +13,10 @@ func (a *Applier) makeNamespace(ctx context.Context, p *Plan, it *Item) error {
 	if owner == "" {
 		return nil
 	}
-	body, err := json.Marshal(map[string]any{
+	err := a.client.createObject(ctx, listPath("", "v1", "namespaces", ""), map[string]any{
 		"apiVersion": "v1", "kind": "Namespace",
 		"metadata": map[string]any{"name": it.Name, "annotations": map[string]any{annotationMadeBy: owner}},
 	})
-	if err != nil {
-		return err
-	}
-	_, err = a.client.sendWithRetries(ctx, request{verb: http.MethodPost, path: listPath("", "v1", "namespaces", ""), query: url.Values{"fieldManager": {Manager}}, body: body})
 	if !apierrors.IsAlreadyExists(err) {
 		it.now.made = err == nil
 		return err

@@ -2,8 +2,9 @@ package apply
 
 import (
 	"encoding/json"
-	"reflect"
 	"strings"
+
+	smdvalue "sigs.k8s.io/structured-merge-diff/v6/value"
 )
 
 // managedEntry is the server's record of a field manager (metav1.ManagedFieldsEntry).
@@ -32,8 +33,8 @@ func managedEntriesOf(obj map[string]any) []managedEntry {
 
 // entryOfOwnApplies finds the entry of our own applies; nil if there is none.
 func entryOfOwnApplies(entries []managedEntry) *managedEntry {
-	for i := range entries {
-		if e := &entries[i]; e.manager == Manager && e.operation == "Apply" && e.subresource == "" {
+	for e := range eachOf(entries) {
+		if e.manager == Manager && e.operation == "Apply" && e.subresource == "" {
 			return e
 		}
 	}
@@ -220,40 +221,7 @@ func isItem(key string, item any, whole bool) bool {
 
 // equalJSON compares JSON values; numbers by their values, not their types.
 func equalJSON(a, b any) bool {
-	switch x := a.(type) {
-	case map[string]any:
-		y, ok := b.(map[string]any)
-		if !ok || len(x) != len(y) {
-			return false
-		}
-		for k, v := range x {
-			w, there := y[k]
-			if !there || !equalJSON(v, w) {
-				return false
-			}
-		}
-		return true
-	case []any:
-		y, ok := b.([]any)
-		if !ok || len(x) != len(y) {
-			return false
-		}
-		for i := range x {
-			if !equalJSON(x[i], y[i]) {
-				return false
-			}
-		}
-		return true
-	}
-	if reflect.DeepEqual(a, b) {
-		return true
-	}
-	if reflect.TypeOf(a) == reflect.TypeOf(b) {
-		return false
-	}
-	x, isNumber := asFloat(a)
-	y, both := asFloat(b)
-	return isNumber && both && x == y
+	return smdvalue.Equals(smdvalue.NewValueInterface(a), smdvalue.NewValueInterface(b))
 }
 
 // isZeroJSON reports whether a JSON value is null, false, zero or empty.

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -106,8 +107,7 @@ func (a *Applier) placeObjects(ctx context.Context, p *Plan, objects []Object, d
 	var errs []error
 	groups := map[string][]string{}
 	into, moved := p.request.IntoNamespace, map[ID]ID{}
-	for i := range objects {
-		o := &objects[i]
+	for o := range eachOf(objects) {
 		m, err := a.mapper.findMapping(ctx, o.GVK(), defined)
 		if err == nil && m.pending {
 			m.before, err = a.mapper.servedBefore(ctx, o.GVK(), m, groups)
@@ -152,8 +152,8 @@ func (p *Plan) servedBySource(gvk schema.GroupVersionKind) (versions []string, i
 		if crd.Spec.Group != gvk.Group || crd.Spec.Names.Kind != gvk.Kind {
 			continue
 		}
-		for i := range crd.Spec.Versions {
-			if v := &crd.Spec.Versions[i]; v.Served {
+		for v := range eachOf(crd.Spec.Versions) {
+			if v.Served {
 				versions = append(versions, v.Name)
 			}
 		}
@@ -252,21 +252,15 @@ func sortRemovals(list []Removal) {
 
 // readAndDecide reads the plan's objects from the cluster and decides about them.
 func (a *Applier) readAndDecide(ctx context.Context, p *Plan) error {
-	wanted := map[place][]string{}
-	items := map[spot]*Item{}
-	for i := range p.Items {
-		it := &p.Items[i]
+	items, gone := map[spot]*Item{}, map[spot]*Removal{}
+	for it := range eachOf(p.Items) {
 		if it.mapping.pending && it.mapping.before == "" {
 			continue
 		}
-		at := place{it.Group, cmp.Or(it.mapping.before, it.Version), it.mapping.resource, it.Kind, it.Namespace}
-		items[spot{at, it.Name}] = it
-		wanted[at] = append(wanted[at], it.Name)
+		items[it.spotIn(cmp.Or(it.mapping.before, it.Version))] = it
 	}
-	gone := map[spot]*Removal{}
 	if p.request.Prune {
-		for i := range p.Removals {
-			r := &p.Removals[i]
+		for r := range eachOf(p.Removals) {
 			if r.Retained {
 				continue
 			}
@@ -279,26 +273,21 @@ func (a *Applier) readAndDecide(ctx context.Context, p *Plan) error {
 				continue
 			}
 			r.Reason = "it does not exist any more"
-			at := m.placeInCluster()
-			gone[spot{at, r.Name}] = r
-			wanted[at] = append(wanted[at], r.Name)
+			gone[m.spotInCluster()] = r
 		}
 	}
-	take := func(at place, name string, obj map[string]any) error {
-		if it := items[spot{at, name}]; it != nil {
+	take := func(at spot, obj map[string]any) error {
+		if it := items[at]; it != nil {
 			return a.compareWithLive(p, it, obj)
 		}
-		r := gone[spot{at, name}]
-		l, err := observeObject(obj, nil, nil)
-		if err != nil {
-			return err
-		}
-		r.live = l
-		r.Action, r.Reason = l.deletionAction(p.inventory.ownerMark())
+		r := gone[at]
+		r.live = observeObject(obj)
+		r.Action, r.Reason = r.live.deletionAction(p.inventory.ownerMark())
 		return nil
 	}
-	err := a.client.readObjects(ctx, wanted, take, func(at place, name string, err error) bool {
-		return p.goOnUnread(ctx, items[spot{at, name}], gone[spot{at, name}], err)
+	wanted := slices.Concat(slices.Collect(maps.Keys(items)), slices.Collect(maps.Keys(gone)))
+	err := a.client.readObjects(ctx, slices.Values(wanted), take, func(at spot, err error) bool {
+		return p.goOnUnread(ctx, items[at], gone[at], err)
 	})
 	if err != nil {
 		return err
@@ -361,7 +350,7 @@ func (a *Applier) compareWithLive(p *Plan, it *Item, obj map[string]any) error {
 		// leave an entry equal to ours.
 		record = nil
 	}
-	l, err := observeObject(obj, &it.Object, record)
+	l, err := compareWithWanted(obj, &it.Object, record)
 	if err != nil {
 		return err
 	}

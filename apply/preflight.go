@@ -3,6 +3,7 @@ package apply
 import (
 	"context"
 	"errors"
+	"slices"
 
 	"k8s.io/apimachinery/pkg/util/version"
 	kubeversion "k8s.io/component-base/version"
@@ -50,12 +51,8 @@ func (a *Applier) Preflight(ctx context.Context, p *Plan, o PreflightOptions) (*
 		enabled = func(name string) bool { return name == CRDUpgradeSafety }
 	}
 	out := &PreflightResult{Found: map[string][]report.CRD{}}
-	for _, f := range Preflights() {
-		if enabled(f.Name) {
-			out.Ran = append(out.Ran, f.Name)
-		}
-	}
-	if len(out.Ran) == 0 {
+	run := slices.DeleteFunc(Preflights(), func(f Preflight) bool { return !enabled(f.Name) })
+	if len(run) == 0 {
 		return out, nil
 	}
 	out.KubeVersion = version.MustParseGeneric(kubeversion.DefaultKubeBinaryVersion)
@@ -69,10 +66,8 @@ func (a *Applier) Preflight(ctx context.Context, p *Plan, o PreflightOptions) (*
 		Applier: a, Plan: p, KubeVersion: out.KubeVersion, Progress: a.events.notifyObserver,
 		Unread: func(err error) { out.Unread = errors.Join(out.Unread, err) },
 	}
-	for _, f := range Preflights() {
-		if !enabled(f.Name) {
-			continue
-		}
+	for _, f := range run {
+		out.Ran = append(out.Ran, f.Name)
 		found, err := f.Run(ctx, in)
 		if err != nil {
 			return nil, &PreflightError{f.Name, err}

@@ -71,8 +71,8 @@ const wayPastUnread = "; failMode open (--fail-mode open) applies the change unc
 
 // newCRDs returns the names of the plan's CRDs that are not up to date, and the cluster's CRDs of these names.
 func (p *PreflightInput) newCRDs(ctx context.Context) (names []string, old map[string]*apiextensionsv1.CustomResourceDefinition, err error) {
-	for i := range p.Plan.Items {
-		if it := &p.Plan.Items[i]; it.isCRD() && it.Action != Unchanged {
+	for it := range eachOf(p.Plan.Items) {
+		if it.isCRD() && it.Action != Unchanged {
 			names = append(names, it.Name)
 		}
 	}

@@ -20,12 +20,7 @@ import (
 // those of the cluster after the apply. A stored object may keep using a part, as far as the ratchets of the features allow. So may
 // users who have opted in.
 func featureGates(ctx context.Context, p *PreflightInput) ([]report.CRD, error) {
-	var touched []*Item
-	for i := range p.Plan.Items {
-		if it := &p.Plan.Items[i]; it.Action != Unchanged {
-			touched = append(touched, it)
-		}
-	}
+	touched := selectFrom(p.Plan.Items, func(it *Item) bool { return it.Action != Unchanged })
 	if len(touched) == 0 {
 		return nil, nil
 	}
@@ -103,8 +98,7 @@ func usesOf(it *Item, d *feature.Decision) []gatedUse {
 		{&d.Dropped, report.Warn, "; it is left out until then"},
 		{&d.Warned, report.Warn, "; it passes with a warning"},
 	} {
-		for i := range kind.violations.List {
-			v := &kind.violations.List[i]
+		for v := range eachOf(kind.violations.List) {
 			out = append(out, gatedUse{item: it, path: v.Path, what: v.What() + kind.then, severity: kind.severity})
 		}
 		if more := kind.violations.Count - len(kind.violations.List); more > 0 {
@@ -115,32 +109,9 @@ func usesOf(it *Item, d *feature.Decision) []gatedUse {
 }
 
 // overlayOnStored lays a manifest over the stored object, so that the result has the fields that the manifest leaves to the server and to
-// others. It merges maps key by key. A list item whose fields all equal those of a stored item becomes that stored item. The
-// manifest replaces everything else.
+// others. A list item whose fields all equal those of a stored item becomes that stored item. The manifest replaces all other items.
 func overlayOnStored(stored, manifest any) any {
-	switch m := manifest.(type) {
-	case map[string]any:
-		s, ok := stored.(map[string]any)
-		if !ok || s == nil { // it was deleted after the plan was made
-			return manifest
-		}
-		out := maps.Clone(s)
-		for k, v := range m {
-			out[k] = overlayOnStored(s[k], v)
-		}
-		return out
-	case []any:
-		s, ok := stored.([]any)
-		if !ok {
-			return manifest
-		}
-		out := make([]any, len(m))
-		for i := range m {
-			out[i] = storedItem(s, i, m[i], len(s)*len(m) <= maxSearched)
-		}
-		return out
-	}
-	return manifest
+	return overlayOn(stored, manifest, func(s, m []any, i int) any { return storedItem(s, i, m[i], len(s)*len(m) <= maxSearched) })
 }
 
 // maxSearched bounds the pairs of items that storedItem compares to find items that have moved.

@@ -139,8 +139,8 @@ func (a *Applier) storedBeside(ctx context.Context, p *Plan, r *Removal) (taken,
 		return taken{1, []string{"it serves no version, so they cannot be listed"}}, nil
 	}
 	going := map[string]bool{}
-	for i := range p.Removals {
-		if o := &p.Removals[i]; o.Group == crd.Spec.Group && o.Kind == crd.Spec.Names.Kind && o.Action == Delete && o.live != nil {
+	for o := range eachOf(p.Removals) {
+		if o.Group == crd.Spec.Group && o.Kind == crd.Spec.Names.Kind && o.Action == Delete && o.live != nil {
 			going[o.live.uid] = true
 		}
 	}
@@ -230,8 +230,8 @@ func (a *Applier) ownersOf(p *Plan, kinds []servedKind) *owners {
 			o.kinds[schema.GroupKind{Group: k.group, Kind: k.kind}] = k
 		}
 	}
-	for i := range p.Removals {
-		if r := &p.Removals[i]; r.Action == Delete && r.live != nil {
+	for r := range eachOf(p.Removals) {
+		if r.Action == Delete && r.live != nil {
 			o.stays[types.UID(r.live.uid)] = false
 		}
 	}

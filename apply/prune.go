@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"sync"
@@ -31,12 +32,7 @@ func (a *Applier) pruneRemovals(ctx context.Context, p *Plan) error {
 // stays, and its action becomes Keep. An object that another app has taken over stays as well, and its action becomes Forget.
 func (a *Applier) deleteInTurns(ctx context.Context, p *Plan, dryRun bool) error {
 	owner, list := p.inventory.ownerMark(), p.Removals
-	total := 0
-	for i := range list {
-		if list[i].Action == Delete {
-			total++
-		}
-	}
+	total := countOf(list, func(r *Removal) bool { return r.Action == Delete })
 	if total == 0 {
 		return nil
 	}
@@ -158,12 +154,9 @@ func (p *Plan) mayBeDeleted(r *Removal, err error) bool {
 // kind in no version. The same happens if a CRD exists and serves nothing, which is rare. For this reason a prune, which keeps the
 // inventory, waits for a user who can read the CRD.
 func (a *Applier) keepUnservedEntries(ctx context.Context, p *Plan) error {
-	var doubtful []*Removal
-	for i := range p.Removals {
-		if r := &p.Removals[i]; r.Action == Forget && r.live == nil && r.unread == nil && strings.Contains(r.Group, ".") {
-			doubtful = append(doubtful, r)
-		}
-	}
+	doubtful := selectFrom(p.Removals, func(r *Removal) bool {
+		return r.Action == Forget && r.live == nil && r.unread == nil && strings.Contains(r.Group, ".")
+	})
 	crds := map[string]func() (*apiextensionsv1.CustomResourceDefinition, error){}
 	for _, r := range doubtful {
 		name := r.Resource + "." + r.Group
@@ -223,10 +216,7 @@ func (a *Applier) removeOwned(ctx context.Context, owner string, r *Removal, dry
 		if again != nil || obj == nil {
 			return again
 		}
-		l, again := observeObject(obj, nil, nil)
-		if again != nil {
-			return again
-		}
+		l := observeObject(obj)
 		action, reason := l.deletionAction(owner)
 		switch {
 		case l.uid != r.live.uid || l.terminating:
@@ -245,9 +235,9 @@ func (a *Applier) removeOwned(ctx context.Context, owner string, r *Removal, dry
 // that still exists.
 func (a *Applier) awaitGone(ctx context.Context, p *Plan, group []Removal) error {
 	left := map[spot]string{} // UIDs
-	for i := range group {
-		if r := &group[i]; r.Action == Delete {
-			left[spot{r.placeInCluster(), r.Name}] = r.live.uid
+	for r := range eachOf(group) {
+		if r.Action == Delete {
+			left[r.spotInCluster()] = r.live.uid
 		}
 	}
 	if len(left) == 0 {
@@ -264,22 +254,18 @@ func (a *Applier) awaitGone(ctx context.Context, p *Plan, group []Removal) error
 		return Event{Note: note}
 	}
 	err := a.pollAloud(ctx, still, func() (bool, error) {
-		wanted := map[place][]string{}
-		for s := range left {
-			wanted[s.place] = append(wanted[s.place], s.name)
-		}
 		var mu sync.Mutex
 		still := map[spot]string{}
 		example, more = ID{}, -1
-		err := a.client.readObjects(ctx, wanted, func(at place, name string, obj map[string]any) error {
-			l, err := observeObject(obj, nil, nil)
-			if err != nil || l.uid != left[spot{at, name}] {
-				return err
+		err := a.client.readObjects(ctx, maps.Keys(left), func(at spot, obj map[string]any) error {
+			uid := observeObject(obj).uid
+			if uid != left[at] {
+				return nil
 			}
 			mu.Lock()
 			defer mu.Unlock()
-			still[spot{at, name}] = l.uid
-			example, held = ID{at.group, at.kind, at.namespace, name}, heldBy(obj)
+			still[at] = uid
+			example, held = ID{at.group, at.kind, at.namespace, at.name}, heldBy(obj)
 			more++
 			return nil
 		}, nil)
@@ -323,8 +309,7 @@ func (a *Applier) PlanDeletion(ctx context.Context, r DeletionRequest) (*Deletio
 // delete objects that are not the app's.
 func (d *Deletion) Err() error {
 	var errs []error
-	for i := range d.Removals {
-		r := &d.Removals[i]
+	for r := range eachOf(d.Removals) {
 		if errs = append(errs, r.unread); r.protected && !d.request.KeepProtected {
 			errs = append(errs, &Error{ID: r.ID, Err: errors.New(r.Reason)})
 		}
@@ -395,8 +380,7 @@ const Unserved = "the cluster does not serve its kind"
 // cluster serves no version of its kind, or the object cannot be read, the status is Unknown, and the message says why.
 func (a *Applier) Status(ctx context.Context, v *Inventory) ([]NotReady, error) {
 	out := make([]NotReady, len(v.Objects))
-	wanted := map[place][]string{}
-	by := map[spot]int{}
+	by := map[spot]*NotReady{}
 	for i := range v.Objects {
 		e := v.Objects[i]
 		out[i] = NotReady{ID: e.ID, Status: "NotFound"}
@@ -412,18 +396,14 @@ func (a *Applier) Status(ctx context.Context, v *Inventory) ([]NotReady, error) 
 			out[i].Status, out[i].Message = string(status.UnknownStatus), Unserved
 			continue
 		}
-		at := now.placeInCluster()
-		by[spot{at, e.Name}] = i
-		wanted[at] = append(wanted[at], e.Name)
+		by[now.spotInCluster()] = &out[i]
 	}
-	err := a.client.hurried().readObjects(ctx, wanted, func(at place, name string, obj map[string]any) error {
+	err := a.client.hurried().readObjects(ctx, maps.Keys(by), func(at spot, obj map[string]any) error {
 		h := healthOf(obj)
-		i := by[spot{at, name}]
-		out[i].Status, out[i].Message = string(h.status), h.message
+		by[at].Status, by[at].Message = string(h.status), h.message
 		return nil
-	}, func(at place, name string, err error) bool {
-		i := by[spot{at, name}]
-		out[i].Status, out[i].Message = string(status.UnknownStatus), err.Error()
+	}, func(at spot, err error) bool {
+		by[at].Status, by[at].Message = string(status.UnknownStatus), err.Error()
 		return isOfOneKind(ctx, err)
 	})
 	return out, err

@@ -22,12 +22,7 @@ import (
 //
 // With local, the client compares objects for which the server refuses this user a dry run.
 func (a *Applier) rehearse(ctx context.Context, p *Plan, local bool, take func(it *Item, got answer) error) error {
-	var todo []*Item
-	for i := range p.Items {
-		if it := &p.Items[i]; it.Action != Unchanged {
-			todo = append(todo, it)
-		}
-	}
+	todo := selectFrom(p.Items, func(it *Item) bool { return it.Action != Unchanged })
 	p.Untried = nil
 	if len(todo) > 0 {
 		a.events.notifyObserver(Event{Phase: "trying", Total: len(todo)})

@@ -79,21 +79,18 @@ func (a *Applier) tryFresh(ctx context.Context, it *Item) (answer, error) {
 	if it.Group == "" && it.Kind == "Service" {
 		leaveAllocatedOut(content)
 	}
-	body, err := json.Marshal(content)
-	if err != nil {
-		return answer{}, err
-	}
-	_, err = a.client.sendWithRetries(ctx, request{
-		verb: http.MethodPost, path: listPath(it.Group, it.Version, it.mapping.resource, it.Namespace), body: body,
+	creation := request{
+		verb: http.MethodPost, path: listPath(it.Group, it.Version, it.mapping.resource, it.Namespace),
 		query: url.Values{"fieldManager": {Manager}, "fieldValidation": {"Strict"}, "dryRun": {"All"}},
-	})
-	if err != nil && !apierrors.IsAlreadyExists(err) {
+	}
+	if err := sendJSON(ctx, a.client.sendWithRetries, creation, content, nil); err != nil && !apierrors.IsAlreadyExists(err) {
 		return answer{}, err
 	}
 	other := it.Object
 	other.Name = "trial-" + it.contentDigest()[:8]
 	metadataOf(content)["name"] = other.Name
-	if body, err = json.Marshal(content); err != nil {
+	body, err := json.Marshal(content)
+	if err != nil {
 		return answer{}, err
 	}
 	fresh, err := a.client.applyPatch(ctx, it.mapping.objectPath(&other), body, true, false)
@@ -146,10 +143,7 @@ func (a *Applier) deleteForReplace(ctx context.Context, p *Plan, it *Item) error
 	if err != nil || obj == nil {
 		return err
 	}
-	l, err := observeObject(obj, nil, nil)
-	if err != nil {
-		return err
-	}
+	l := observeObject(obj)
 	if l.owner != it.now.live.owner {
 		return fmt.Errorf("%w %s since a moment ago", ErrOtherApp, l.owner)
 	}
@@ -176,13 +170,7 @@ func (a *Applier) restoreDeleted(ctx context.Context, it *Item, refusal error) e
 			delete(meta, f)
 		}
 	}
-	body, err := json.Marshal(obj)
-	if err == nil {
-		_, err = a.client.sendWithRetries(ctx, request{
-			verb: http.MethodPost, path: listPath(it.Group, it.Version, it.mapping.resource, it.Namespace), body: body, query: url.Values{"fieldManager": {Manager}},
-		})
-	}
-	if err != nil {
+	if err := a.client.createObject(ctx, listPath(it.Group, it.Version, it.mapping.resource, it.Namespace), obj); err != nil {
 		return fmt.Errorf("%w; the former object, which was deleted for it, could not be created again either: %w", refusal, err)
 	}
 	return fmt.Errorf("%w; the former object, which was deleted for it, was created again", refusal)
@@ -200,8 +188,7 @@ func (a *Applier) goneBefore(ctx context.Context, p *Plan, it *Item, uid string)
 			return err == nil, err
 		}
 		held = heldBy(obj)
-		l, err := observeObject(obj, nil, nil)
-		return err == nil && uid != "" && l.uid != uid, err
+		return uid != "" && observeObject(obj).uid != uid, nil
 	}))
 	if err != nil {
 		return it.wrapError(fmt.Errorf("the one that is being deleted is not gone yet, a finalizer may wait for something%s: %w", held, err))

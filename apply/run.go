@@ -128,8 +128,7 @@ func (p *Plan) resultingInventory(s State) *Inventory {
 		APIVersion: inventoryVersion, Kind: inventoryKind, App: p.inventory.App, Namespace: p.inventory.Namespace, State: s,
 		Sources: p.request.Sources, Incomplete: p.inventory.Incomplete, History: p.inventory.History,
 	}
-	for i := range p.Items {
-		it := &p.Items[i]
+	for it := range eachOf(p.Items) {
 		if it.marks.alone {
 			continue // it does not belong to the app
 		}
@@ -140,8 +139,8 @@ func (p *Plan) resultingInventory(s State) *Inventory {
 		e.Found = p.wasNamespaceFound(it)
 		v.Objects = append(v.Objects, e)
 	}
-	for i := range p.Removals {
-		if r := &p.Removals[i]; r.Action == Keep {
+	for r := range eachOf(p.Removals) {
+		if r.Action == Keep {
 			v.Objects = append(v.Objects, r.Entry)
 		}
 	}
@@ -187,8 +186,7 @@ func (p *Plan) startInventory() *Inventory {
 	v := *p.inventory
 	v.State, v.Next, v.Finished = Applying, p.request.Sources, nil
 	var first []Entry // they replace others
-	for i := range p.Items {
-		it := &p.Items[i]
+	for it := range eachOf(p.Items) {
 		if it.marks.alone {
 			continue
 		}
@@ -223,12 +221,7 @@ func (a *Applier) recordStart(ctx context.Context, p *Plan) error {
 
 // applyStep applies the objects of one step of a stage. If one fails, the others of its step continue, and later steps do not run.
 func (a *Applier) applyStep(ctx context.Context, p *Plan, s Stage, step int) error {
-	var todo []*Item
-	for i := range p.Items {
-		if it := &p.Items[i]; it.Stage == s && it.step == step && it.Action != Unchanged {
-			todo = append(todo, it)
-		}
-	}
+	todo := selectFrom(p.Items, func(it *Item) bool { return it.Stage == s && it.step == step && it.Action != Unchanged })
 	if len(todo) == 0 {
 		return nil
 	}
@@ -281,8 +274,7 @@ func (a *Applier) applyStep(ctx context.Context, p *Plan, s Stage, step int) err
 
 // awaitOthers waits for the objects of a stage that somebody else must create.
 func (a *Applier) awaitOthers(ctx context.Context, p *Plan, s Stage) error {
-	for i := range p.Items {
-		it := &p.Items[i]
+	for it := range eachOf(p.Items) {
 		if it.Stage != s || !it.marks.exists || it.now.live != nil {
 			continue
 		}
@@ -334,10 +326,7 @@ func (a *Applier) writeItem(ctx context.Context, p *Plan, it *Item) error {
 		if err == nil {
 			it.now.made = it.now.made || created                               // a namespace for the lock is written twice
 			it.now.found = it.now.found || it.Action == Create && !it.now.made // somebody else has created it since the plan was made
-			l, err := observeObject(obj, nil, nil)
-			if err != nil {
-				return err
-			}
+			l := observeObject(obj)
 			it.now.live, it.now.owned, it.now.unowned, it.now.deleted = l, l.own, l.unowned, nil
 			return nil
 		}

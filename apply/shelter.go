@@ -22,8 +22,7 @@ func (p *Plan) shelterRemovals() []*Removal {
 		}
 	}
 	same := map[string]ID{} // by UID
-	for i := range p.Items {
-		it := &p.Items[i]
+	for it := range eachOf(p.Items) {
 		if it.now.live != nil {
 			same[it.now.live.uid] = it.ID
 		}
@@ -42,8 +41,7 @@ func (p *Plan) shelterRemovals() []*Removal {
 		}
 	}
 	var out []*Removal
-	for i := range p.Removals {
-		r := &p.Removals[i]
+	for r := range eachOf(p.Removals) {
 		if r.Action != Delete {
 			continue
 		}

@@ -19,6 +19,7 @@ import (
 	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 	smdvalue "sigs.k8s.io/structured-merge-diff/v6/value"
 
+	"sluice.dev/apply/kapprules"
 	"sluice.dev/internal/brief"
 )
 
@@ -77,8 +78,8 @@ func takeOverFields(obj map[string]any, from []string) ([]metav1.ManagedFieldsEn
 			return nil, err
 		}
 		list := u.GetManagedFields()
-		for i := range list {
-			if e := &list[i]; names.Has(e.Manager) && e.Subresource == "" {
+		for e := range eachOf(list) {
+			if names.Has(e.Manager) && e.Subresource == "" {
 				e.Operation = metav1.ManagedFieldsOperationUpdate
 			}
 		}
@@ -231,39 +232,36 @@ func escapePointer(name string) string {
 
 // withoutFieldAt returns a value without the field at a path. It copies maps and lists on the way.
 func withoutFieldAt(v any, path fieldpath.Path) any {
-	if len(path) == 0 {
-		return v
-	}
-	first, last := path[0], len(path) == 1
-	switch x := v.(type) {
-	case map[string]any:
-		if first.FieldName == nil {
-			return v
-		}
-		inner, there := x[*first.FieldName]
-		if !there {
-			return v
-		}
-		x = maps.Clone(x)
-		if last {
-			delete(x, *first.FieldName)
-		} else {
-			x[*first.FieldName] = withoutFieldAt(inner, path[1:])
-		}
-		return x
-	case []any:
-		i := slices.IndexFunc(x, func(item any) bool { return leadsTo(first, item) })
-		if i < 0 {
-			return v
-		}
-		x = slices.Clone(x)
-		if last {
-			return slices.Delete(x, i, i+1)
-		}
-		x[i] = withoutFieldAt(x[i], path[1:])
-		return x
+	if steps, there := locateField(v, path, leadsTo); there {
+		return kapprules.Set(v, steps, nil, true)
 	}
 	return v
+}
+
+// locateField returns the keys and indexes by which a path leads to a value, as [kapprules.Set] takes them; false if it does not. leads reports
+// whether an element of the path identifies an item of a list.
+func locateField(v any, path fieldpath.Path, leads func(e fieldpath.PathElement, item any) bool) ([]any, bool) {
+	if len(path) == 0 {
+		return nil, true
+	}
+	switch x := v.(type) {
+	case map[string]any:
+		if name := path[0].FieldName; name != nil {
+			inner, there := x[*name]
+			steps, leadsOn := locateField(inner, path[1:], leads)
+			return append([]any{*name}, steps...), there && leadsOn
+		}
+	case []any:
+		for i, item := range x {
+			if !leads(path[0], item) {
+				continue
+			}
+			if steps, leadsOn := locateField(item, path[1:], leads); leadsOn {
+				return append([]any{i}, steps...), true
+			}
+		}
+	}
+	return nil, false
 }
 
 // leadsTo reports whether an element of a path identifies an item of a list.

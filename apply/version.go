@@ -8,8 +8,9 @@ import (
 	"net/http"
 	"strings"
 
-	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+
+	"sluice.dev/internal/cluster"
 )
 
 // The server records field owners by API version. When it applies an object, it converts the object to each of these versions
@@ -43,18 +44,17 @@ func (a *Applier) otherVersions(ctx context.Context, p *Plan, it *Item, err erro
 // convertsByWebhook reports whether a webhook converts the versions of an item's kind. It is true as well if the CRD cannot be read, or if
 // the kind is not custom.
 func (a *Applier) convertsByWebhook(ctx context.Context, p *Plan, it *Item) (bool, error) {
-	name := it.mapping.resource + "." + it.Group
-	crd := p.crds[name]
+	crd := p.crds[crdOf(it)]
 	if crd == nil {
 		var err error
-		if crd, err = a.client.reads.CRD(ctx, name); err != nil || crd == nil {
+		if crd, err = a.client.reads.CRD(ctx, crdOf(it)); err != nil || crd == nil {
 			if apierrors.IsForbidden(err) {
 				err = nil
 			}
 			return true, err
 		}
 	}
-	return crd.Spec.Conversion != nil && crd.Spec.Conversion.Strategy == apiextensionsv1.WebhookConverter, nil
+	return cluster.NamesWebhook(crd), nil
 }
 
 // reownInVersion records all owners of an object's fields in the item's version.

@@ -46,8 +46,7 @@ func (v *versioned) versionNumberOf(id ID) int {
 func (a *Applier) versionObjects(ctx context.Context, p *Plan) error {
 	renamed := map[ID]string{}
 	var originals []Item
-	for i := range p.Items {
-		it := &p.Items[i]
+	for it := range eachOf(p.Items) {
 		content, err := it.decodeContent()
 		if err != nil {
 			return err
@@ -211,14 +210,9 @@ func referTo(text, annotation, namespace string, renamed map[ID]string) (string,
 	if err := yaml.Unmarshal([]byte(text), &ref); err != nil || ref["kind"] == nil || ref["name"] == nil {
 		return "", fmt.Errorf("annotation %s is no object with apiVersion, kind and name", annotation)
 	}
-	version, _ := ref["apiVersion"].(string)
 	kind, _ := ref["kind"].(string)
 	name, _ := ref["name"].(string)
-	group, _, ok := strings.Cut(version, "/")
-	if !ok {
-		group = ""
-	}
-	next, ok := renamed[ID{Group: group, Kind: kind, Namespace: namespace, Name: name}]
+	next, ok := renamed[ID{Group: kindOf(ref).Group, Kind: kind, Namespace: namespace, Name: name}]
 	if !ok {
 		return "", nil
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"net/http"
 	"net/url"
 	"slices"
@@ -112,14 +113,13 @@ func asErrWaiting(ctx context.Context, err error) error {
 // versions, when the plan was made.
 func (p *Plan) unservedCRDs() []*Item {
 	needed := map[schema.GroupKind]bool{}
-	for i := range p.Items {
-		if it := &p.Items[i]; it.mapping.pending {
+	for it := range eachOf(p.Items) {
+		if it.mapping.pending {
 			needed[it.GVK().GroupKind()] = true
 		}
 	}
 	var out []*Item
-	for i := range p.Items {
-		it := &p.Items[i]
+	for it := range eachOf(p.Items) {
 		if !it.isCRD() || it.now.live == nil && it.Action == Unchanged { // somebody else creates it
 			continue
 		}
@@ -241,24 +241,13 @@ func (e *NotReadyError) Unwrap() error { return e.Err }
 
 // waitUntilReady waits until all applied objects are ready. Each poll reads the objects that are not, with one list per kind and namespace.
 func (a *Applier) waitUntilReady(ctx context.Context, p *Plan) error {
-	var list []*Item
-	for i := range p.Items {
-		if it := &p.Items[i]; it.now.live != nil { // objects of later stages do not exist yet
-			list = append(list, it)
-		}
-	}
-	return a.waitFor(ctx, list)
+	return a.waitFor(ctx, selectFrom(p.Items, func(it *Item) bool { return it.now.live != nil })) // objects of later stages do not exist yet
 }
 
 // waitFor waits until items that exist are ready.
 func (a *Applier) waitFor(ctx context.Context, list []*Item) error {
-	var waiting []*Item
-	for _, it := range list {
-		if !it.now.live.health.isReady() {
-			waiting = append(waiting, it)
-		}
-	}
-	total := len(list)
+	isReady := func(it *Item) bool { return it.now.live.health.isReady() }
+	waiting, total := slices.DeleteFunc(slices.Clone(list), isReady), len(list)
 	if len(waiting) == 0 {
 		return nil
 	}
@@ -290,7 +279,7 @@ func (a *Applier) waitFor(ctx context.Context, list []*Item) error {
 			return false, notReady(nil)
 		}
 		before := len(waiting)
-		waiting = slices.DeleteFunc(waiting, func(it *Item) bool { return it.now.live.health.isReady() })
+		waiting = slices.DeleteFunc(waiting, isReady)
 		if len(waiting) < before {
 			ev := Event{Done: total - len(waiting), Total: total}
 			if len(waiting) > 0 {
@@ -308,19 +297,16 @@ func (a *Applier) waitFor(ctx context.Context, list []*Item) error {
 
 // refreshItems reads the state of items again.
 func (a *Applier) refreshItems(ctx context.Context, items []*Item) error {
-	wanted := map[place][]string{}
 	by := map[spot]*Item{}
 	for _, it := range items {
-		at := place{it.Group, it.Version, it.mapping.resource, it.Kind, it.Namespace}
-		by[spot{at, it.Name}] = it
-		wanted[at] = append(wanted[at], it.Name)
+		by[it.spotIn(it.Version)] = it
 	}
 	var mu sync.Mutex
 	seen := map[*Item]health{}
-	err := a.client.readObjects(ctx, wanted, func(at place, name string, obj map[string]any) error {
+	err := a.client.readObjects(ctx, maps.Keys(by), func(at spot, obj map[string]any) error {
 		mu.Lock()
 		defer mu.Unlock()
-		seen[by[spot{at, name}]] = healthOf(obj)
+		seen[by[at]] = healthOf(obj)
 		return nil
 	}, nil)
 	if err != nil {

@@ -79,14 +79,10 @@ func expandGroupName(name string, content map[string]any) string {
 		s, _ := m[key].(string)
 		return s
 	}
-	group, _, ok := strings.Cut(text(content, "apiVersion"), "/")
-	if !ok {
-		group = ""
-	}
 	spec, _ := content["spec"].(map[string]any)
 	crd, _ := spec["names"].(map[string]any)
 	return strings.NewReplacer(
-		"{api-group}", group, "{kind}", text(content, "kind"), "{name}", text(meta, "name"), "{namespace}", text(meta, "namespace"),
+		"{api-group}", kindOf(content).Group, "{kind}", text(content, "kind"), "{name}", text(meta, "name"), "{namespace}", text(meta, "namespace"),
 		"{crd-group}", text(spec, "group"), "{crd-kind}", text(crd, "kind"),
 	).Replace(name)
 }
@@ -237,8 +233,8 @@ func cycleError(way []*node) error {
 // stepsOf returns the steps of a stage, in their order; at least one.
 func (p *Plan) stepsOf(s Stage) []int {
 	out := []int{0}
-	for i := range p.Items {
-		if it := &p.Items[i]; it.Stage == s && !slices.Contains(out, it.step) {
+	for it := range eachOf(p.Items) {
+		if it.Stage == s && !slices.Contains(out, it.step) {
 			out = append(out, it.step)
 		}
 	}
@@ -250,8 +246,7 @@ func (p *Plan) stepsOf(s Stage) []int {
 func (a *Applier) waitForPredecessors(ctx context.Context, p *Plan, s Stage, step int) error {
 	after, in := map[string]bool{}, map[string]bool{}
 	now := func(it *Item) bool { return it.Stage == s && it.step == step }
-	for i := range p.Items {
-		it := &p.Items[i]
+	for it := range eachOf(p.Items) {
 		if !now(it) || it.Action == Unchanged {
 			continue
 		}
@@ -263,8 +258,7 @@ func (a *Applier) waitForPredecessors(ctx context.Context, p *Plan, s Stage, ste
 		}
 	}
 	var list []*Item
-	for i := range p.Items {
-		it := &p.Items[i]
+	for it := range eachOf(p.Items) {
 		before := slices.ContainsFunc(it.order.groups, func(g string) bool { return after[g] }) || slices.ContainsFunc(it.order.before, func(g string) bool { return in[g] })
 		if before && !now(it) && it.now.live != nil {
 			list = append(list, it)

@@ -5,7 +5,6 @@ package cluster
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"net"
@@ -181,22 +180,11 @@ func (c *Cluster) CRDs(ctx context.Context) ([]*apiextensionsv1.CustomResourceDe
 
 // readJSON reads one JSON document into out.
 func (c *Cluster) readJSON(ctx context.Context, path string, query url.Values, out any) error {
-	ctx, cancel := context.WithTimeoutCause(ctx, RequestTimeout, ErrSlow)
-	defer cancel()
-	result := c.newRequest(path, query).Do(ctx)
-	// Error returns the API server's message. Raw and DoRaw return "unknown" for every refusal.
-	if err := result.Error(); err != nil {
-		return orCause(ctx, explainAccess(err))
-	}
-	b, err := result.Raw()
-	if err != nil {
-		return orCause(ctx, explainAccess(err))
-	}
-	return json.Unmarshal(b, out)
+	return orCause(ctx, explainAccess(c.sendJSON(ctx, c.newRequest(path, query), nil, out)))
 }
 
 func (c *Cluster) newRequest(path string, query url.Values) *rest.Request {
-	r := c.rest.Get().AbsPath(path).SetHeader("Accept", "application/json")
+	r := c.rest.Get().AbsPath(path).SetHeader("Accept", asJSON)
 	for k, vs := range query {
 		for _, v := range vs {
 			r.Param(k, v)

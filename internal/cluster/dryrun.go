@@ -213,15 +213,19 @@ func validationErrors(s metav1.Status) field.ErrorList {
 	return out
 }
 
-// sendJSON sends an object as JSON, whose type the request names, and reads the answer into out, where that is not nil.
+// sendJSON sends an object as JSON, whose type the request names; nil for none. It reads the answer into out, where that is not nil.
 func (c *Cluster) sendJSON(ctx context.Context, request *rest.Request, in, out any) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, RequestTimeout, ErrSlow)
 	defer cancel()
-	body, err := json.Marshal(in)
-	if err != nil {
-		return err
+	if in != nil {
+		body, err := json.Marshal(in)
+		if err != nil {
+			return err
+		}
+		request.Body(body)
 	}
-	result := request.SetHeader("Accept", asJSON).Body(body).Do(ctx)
+	result := request.SetHeader("Accept", asJSON).Do(ctx)
+	// Error returns the API server's message. Raw and DoRaw return "unknown" for every refusal.
 	if err := result.Error(); err != nil {
 		return orCause(ctx, err)
 	}

@@ -16,12 +16,14 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/discovery"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/metadata"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/restmapper"
+	"k8s.io/client-go/tools/pager"
 )
 
 // DefaultNamespace is where Sluice runs unless its manifests were made for another namespace.
@@ -320,22 +322,19 @@ func sortObjects(list []Object) {
 
 // eachObject lists in pages.
 func (c *Cluster) eachObject(ctx context.Context, resource schema.GroupVersionResource, o metav1.ListOptions, visit func(*metav1.PartialObjectMetadata)) error {
-	o.Limit = 500
-	for {
-		page, err := c.objects.Resource(resource).List(ctx, o)
-		if apierrors.IsNotFound(err) {
-			return nil // the kind has gone meanwhile
-		}
-		if err != nil {
-			return err
-		}
-		for i := range page.Items {
-			visit(&page.Items[i])
-		}
-		if o.Continue = page.Continue; o.Continue == "" {
-			return nil
-		}
+	list := func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) {
+		return c.objects.Resource(resource).List(ctx, o)
 	}
+	err := pager.New(list).EachListItem(ctx, o, func(o runtime.Object) error {
+		if m, ok := o.(*metav1.PartialObjectMetadata); ok {
+			visit(m)
+		}
+		return nil
+	})
+	if apierrors.IsNotFound(err) {
+		return nil // the kind has gone meanwhile
+	}
+	return err
 }
 
 func objectOf(o *metav1.PartialObjectMetadata, kind string, resource schema.GroupVersionResource) Object {
@@ -346,11 +345,8 @@ func objectOf(o *metav1.PartialObjectMetadata, kind string, resource schema.Grou
 // by an earlier step of the plan and what Kubernetes puts into each namespace is neither.
 func (c *Cluster) inNamespace(ctx context.Context, p *Plan) (own, others []Object, err error) {
 	lists, err := discovery.ServerPreferredNamespacedResources(c.discovery)
-	if lists == nil && err != nil {
-		return nil, nil, err
-	}
 	var partial *discovery.ErrGroupDiscoveryFailed
-	if err != nil && !errors.As(err, &partial) {
+	if err != nil && (lists == nil || !errors.As(err, &partial)) {
 		return nil, nil, err
 	}
 	// An aggregated API that is down may have objects there.

@@ -58,6 +58,15 @@ func (r *run) newApplier() (*apply.Applier, error) {
 	return apply.New(r.impersonatedConfig(), apply.Options{Namespace: namespace, Now: r.Clock.Now, Holder: holder, Locks: &r.locks})
 }
 
+// resumedApplier returns an applier that holds the lock of the delivery's app if its last run is not complete. The caller must always call
+// unlock.
+func (r *run) resumedApplier(ctx context.Context) (a *apply.Applier, unlock func(), err error) {
+	if a, err = r.newApplier(); err != nil {
+		return nil, func() {}, err
+	}
+	return a.Resume(ctx, r.d.Namespace, r.d.Name)
+}
+
 // checkAndApply checks and applies the fetched objects, and returns when to check again.
 func (r *run) checkAndApply(process context.Context, cfg *config.Config, got *fetched) time.Duration {
 	ctx, cancel := context.WithTimeoutCause(process, r.applyTimeout(), errTimeout)
@@ -81,11 +90,7 @@ func (r *run) checkAndApply(process context.Context, cfg *config.Config, got *fe
 			return again
 		}
 	}
-	a, err := r.newApplier()
-	if err != nil {
-		return r.endFailed(ctx, got, err)
-	}
-	a, unlock, err := a.Resume(ctx, r.d.Namespace, r.d.Name)
+	a, unlock, err := r.resumedApplier(ctx)
 	defer unlock()
 	if err != nil {
 		return r.endFailed(ctx, got, err)
@@ -300,7 +305,7 @@ func (r *run) endApplied(ctx context.Context, a *apply.Applier, plan *apply.Plan
 	st := &r.d.Status
 	counts := fmt.Sprintf("%d created, %d updated, %d deleted, %d unchanged",
 		plan.Count(apply.Create), plan.Count(apply.Update)+plan.Count(apply.Replace), plan.Count(apply.Delete), plan.Count(apply.Unchanged))
-	changed := plan.Count(apply.Create)+plan.Count(apply.Update)+plan.Count(apply.Replace)+plan.Count(apply.Delete) > 0
+	changed := plan.Changes() > 0
 	if note := plan.UntriedNote(); note != "" {
 		counts += "; " + note
 	}

@@ -83,11 +83,7 @@ func (r *run) finalizeDelivery(process context.Context) time.Duration {
 
 // deleteAll deletes the delivered objects, and returns a sentence about those that stay.
 func (r *run) deleteAll(ctx context.Context) (kept []string, err error) {
-	a, err := r.newApplier()
-	if err != nil {
-		return nil, err
-	}
-	a, unlock, err := a.Resume(ctx, r.d.Namespace, r.d.Name)
+	a, unlock, err := r.resumedApplier(ctx)
 	defer unlock()
 	if err != nil {
 		return nil, err

@@ -234,11 +234,7 @@ func (r *run) restoreObjects(ctx context.Context, cfg *config.Config, data []byt
 	if err != nil {
 		return "", err
 	}
-	a, err := r.newApplier()
-	if err != nil {
-		return "", err
-	}
-	a, unlock, err := a.Resume(ctx, r.d.Namespace, r.d.Name)
+	a, unlock, err := r.resumedApplier(ctx)
 	defer unlock()
 	if err != nil {
 		return "", err

@@ -66,20 +66,15 @@ func stateDigest(parts ...any) string {
 // is empty if it has none.
 func (s *session) probePolicies(p *plan) (list []object, state string) {
 	var stored []string
-	validating, mutating := false, false
+	var there []object
 	for _, want := range p.set.Objects() {
 		have := s.storedObject(asObject(want))
 		if have == nil {
 			continue // it could not be written, which the status says
 		}
-		stored = append(stored, fmt.Sprintf("%s %s %d", keyOf(have), have.GetUID(), have.GetGeneration()))
-		switch resourceOf(want) {
-		case validatingPolicies:
-			validating = true
-		case mutatingPolicies:
-			mutating = true
-		}
+		stored, there = append(stored, fmt.Sprintf("%s %s %d", keyOf(have), have.GetUID(), have.GetGeneration())), append(there, have)
 	}
+	validating, mutating := hasResource(there, validatingPolicies), hasResource(there, mutatingPolicies)
 	if !validating && !mutating {
 		return nil, ""
 	}
@@ -128,6 +123,11 @@ func (s *session) probePolicies(p *plan) (list []object, state string) {
 		setDefaults(o)
 	}
 	return list, state
+}
+
+// hasResource reports whether one of the objects is of a resource.
+func hasResource(list []object, resource string) bool {
+	return slices.ContainsFunc(list, func(o object) bool { return resourceOf(o) == resource })
 }
 
 // probeName is the name of the policies that are probes.
@@ -199,14 +199,8 @@ func (s *session) checkProbes(ctx context.Context, p *plan, probes []object, sta
 
 // seePolicies writes the probes and checks the answers.
 func (s *session) seePolicies(ctx context.Context, probes []object, state string) error {
-	mutating, validating := false, false
+	mutating, validating := hasResource(probes, mutatingPolicies), hasResource(probes, validatingPolicies)
 	for _, want := range probes {
-		switch resourceOf(want) {
-		case validatingPolicies:
-			validating = true
-		case mutatingPolicies:
-			mutating = true
-		}
 		if have := s.storedObject(want); have != nil && sameAsWanted(want, have) {
 			continue
 		}

@@ -111,14 +111,19 @@ func (v *reading) readReview(body io.Reader) error {
 				case "desiredAPIVersion":
 					return dec.Decode(&v.version)
 				case "objects":
-					return eachElement(dec, func(object json.RawMessage) {
-						if v.version == "" {
-							// The API server names the version first.
-							waiting = append(waiting, object)
-							return
+					_, err := eachWithin(dec, '[', func() error {
+						var object json.RawMessage
+						if err := dec.Decode(&object); err != nil {
+							return err
 						}
-						v.convertObject(object)
+						if v.version == "" {
+							waiting = append(waiting, object) // the API server names the version first
+						} else {
+							v.convertObject(object)
+						}
+						return nil
 					})
+					return err
 				}
 				return dec.Decode(&json.RawMessage{})
 			})
@@ -135,50 +140,35 @@ func (v *reading) readReview(body io.Reader) error {
 	return err
 }
 
-// eachMember calls f for each member of the object that comes next; f reads its value. A null has no members.
-func eachMember(dec *json.Decoder, f func(key string) error) (there bool, err error) {
-	open, err := dec.Token()
-	if err != nil || open == nil {
+// eachMember calls f for each member of the object that comes next; f reads its value. A null has no members, and is not there.
+func eachMember(dec *json.Decoder, f func(name string) error) (there bool, err error) {
+	return eachWithin(dec, '{', func() error {
+		token, err := dec.Token()
+		if err != nil {
+			return err
+		}
+		name, _ := token.(string) // the decoder takes nothing else for the name of a member
+		return f(name)
+	})
+}
+
+// eachWithin calls f where each element begins of the array or object that comes next, which open opens; f reads it. A null has none, and is
+// not there.
+func eachWithin(dec *json.Decoder, open json.Delim, f func() error) (there bool, err error) {
+	token, err := dec.Token()
+	if err != nil || token == nil {
 		return false, err
 	}
-	if open != json.Delim('{') {
-		return false, errors.New("no object")
+	if token != open {
+		return false, fmt.Errorf("no %s", open)
 	}
 	for dec.More() {
-		key, err := dec.Token()
-		if err != nil {
-			return false, err
-		}
-		name, ok := key.(string)
-		if !ok {
-			return false, errors.New("no name")
-		}
-		if err := f(name); err != nil {
+		if err := f(); err != nil {
 			return false, err
 		}
 	}
 	_, err = dec.Token()
 	return err == nil, err
-}
-
-// eachElement calls f for each element of the array that comes next. A null has none.
-func eachElement(dec *json.Decoder, f func(json.RawMessage)) error {
-	open, err := dec.Token()
-	if err != nil || open == nil {
-		return err
-	}
-	if open != json.Delim('[') {
-		return errors.New("no array")
-	}
-	for dec.More() {
-		var raw json.RawMessage
-		if err := dec.Decode(&raw); err != nil {
-			return err
-		}
-		f(raw)
-	}
-	_, err = dec.Token()
-	return err
 }
 
 func (v *reading) convertObject(object json.RawMessage) {
