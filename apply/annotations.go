@@ -65,6 +65,7 @@ func ignoreRuleOf(annotations map[string]any) (*kapprules.RebaseRule, error) {
 	return rule, nil
 }
 
+// splitNames returns the names in a list that commas separate, without the spaces around them; nil if there is none.
 func splitNames(text string) []string {
 	var out []string
 	for n := range strings.SplitSeq(text, ",") {

@@ -25,6 +25,11 @@ import (
 	"sluice.dev/internal/cluster"
 )
 
+// This file sends requests to the API server and says what an answer means: whether the same request may be sent again, whether the
+// server has certainly done nothing, and whether an error is about one kind alone. All other files send through it. So one place
+// bounds the requests under way, counts the writes, and refuses a write once the lock of the app may be lost. For example, a 429 with
+// Retry-After: 2 is waited out, while a 409 goes back to the caller, who knows what changed.
+
 // Manager is the field manager of all that is applied.
 const Manager = "sluice"
 
@@ -119,6 +124,9 @@ const (
 	shortBusy = 5 * time.Second
 )
 
+// sendOnce sends a request once, within [cluster.RequestTimeout]. A write counts unless the server has certainly refused it: the
+// answer may have been lost after the server did the work. Without the lock that the client needs, it sends no write and returns
+// errLost.
 func (c *client) sendOnce(ctx context.Context, r request) ([]byte, error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, cluster.RequestTimeout, cluster.ErrSlow)
 	defer cancel()

@@ -16,6 +16,10 @@ import (
 	"sluice.dev/internal/brief"
 )
 
+// Which fields and objects of the source belong to somebody else? The API server answers for fields: a dry run of an apply lists
+// those that another field manager owns. Sluice itself answers for objects, by their mark of an app. For example, .spec.replicas of a
+// Deployment that an autoscaler has changed is a conflict, and a ConfigMap with the mark of app b is refused to app a.
+
 // Conflict is a field that the apply would change and another manager owns.
 type Conflict struct {
 	ID ID `json:"object"`

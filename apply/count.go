@@ -2,10 +2,12 @@ package apply
 
 import (
 	"fmt"
-	"iter"
 	"strconv"
 	"strings"
 )
+
+// How many objects does a plan touch? The numbers are for limits and summaries. For example, a prune that would delete more than half
+// of a large app's objects is refused unless the user allows it, because the source may be incomplete.
 
 // fewDeletes is the number of objects that a prune may delete from an app of any size, if the user sets no limit.
 const fewDeletes = 10
@@ -35,30 +37,6 @@ func (p *Plan) Count(a Action) int {
 // Changes returns the number of objects that the apply creates, changes or deletes.
 func (p *Plan) Changes() int {
 	return p.Count(Create) + p.Count(Update) + p.Count(Replace) + p.Count(Delete)
-}
-
-// countOf counts the members of a list that are of a sort.
-func countOf[T any](list []T, isOf func(*T) bool) int { return len(selectFrom(list, isOf)) }
-
-// selectFrom returns the members of a list that are of a sort: themselves, not copies of them.
-func selectFrom[T any](list []T, isOf func(*T) bool) (out []*T) {
-	for one := range eachOf(list) {
-		if isOf(one) {
-			out = append(out, one)
-		}
-	}
-	return out
-}
-
-// eachOf gives the members of a list themselves, not copies of them, so that a loop can change them.
-func eachOf[T any](list []T) iter.Seq[*T] {
-	return func(yield func(*T) bool) {
-		for i := range list {
-			if !yield(&list[i]) {
-				return
-			}
-		}
-	}
 }
 
 // Orphans returns the number of objects that are no longer in the source and stay because the request does not prune.

@@ -23,6 +23,11 @@ import (
 	"sluice.dev/report"
 )
 
+// Which features are off in this cluster, as the apply will leave it? The preflight FeatureGates needs the answer. The source may
+// bring a Component, a Feature, the settings, a label of a namespace or the CRD of a gated kind itself, so each is read from the
+// cluster first, and then the source's form is put over it. For example, a source that opens the gate in its own ConfigMap may use
+// the field that the gate guards.
+
 // gateCheck is the data of the preflight FeatureGates.
 type gateCheck struct {
 	client *client

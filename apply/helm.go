@@ -7,6 +7,10 @@ import (
 	"sluice.dev/internal/brief"
 )
 
+// helm template prints hooks among the other objects, and an apply has no moment before or after an upgrade to run them. Hooks that
+// belong to an install or an upgrade are applied like other objects, with a note. The others are left out: a Job for pre-delete would
+// remove what the source has just installed.
+
 // leaveOut removes the objects that are not to be applied from a source. It names each of them once.
 func leaveOut(source []Object) (objects []Object, left []Hook) {
 	said := map[string]bool{}

@@ -25,6 +25,11 @@ import (
 	"sluice.dev/internal/limit"
 )
 
+// The inventory of an app is a ConfigMap in the app's namespace that lists the objects which the app may have in the cluster. It is
+// written before the first object and again at the end, so that an interrupted apply loses nothing. Writes carry the resourceVersion
+// that was read: of two runs at the same time, one gets a conflict. This file reads, checks and writes it; parts.go has the form for
+// apps with very many objects.
+
 // Names in the cluster.
 const (
 	// LabelInventory marks the ConfigMaps that hold inventories; its value is app.
@@ -186,6 +191,8 @@ func (c *client) loadInventory(ctx context.Context, namespace, app string) (*Inv
 	}
 }
 
+// loadOnce reads the inventory once; see loadInventory. An inventory that names another app or namespace is refused: the ConfigMap
+// was copied, and a prune by it would delete objects of the app that it was copied from.
 func (c *client) loadOnce(ctx context.Context, namespace, app string) (*Inventory, error) {
 	var cm corev1.ConfigMap
 	err := c.getJSON(ctx, inventoryPath(namespace, app), nil, &cm)
@@ -208,6 +215,9 @@ func (c *client) loadOnce(ctx context.Context, namespace, app string) (*Inventor
 // errInventory means that a ConfigMap holds no readable inventory.
 var errInventory = errors.New("the inventory cannot be read")
 
+// unpackInventory returns the inventory that a ConfigMap holds, in any of its three forms. Anybody who may write ConfigMaps in the
+// namespace can write it, so its size is bounded, and its names are checked before they become parts of URLs. The error wraps
+// errInventory.
 func (c *client) unpackInventory(ctx context.Context, cm *corev1.ConfigMap) (*Inventory, error) {
 	fail := func(err error) (*Inventory, error) {
 		return nil, fmt.Errorf("ConfigMap %s/%s: %w: %w", cm.Namespace, cm.Name, errInventory, err)

@@ -11,6 +11,11 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
+// The API server may refuse an apply because of a field that is not in the manifest at all: an apply removes the fields that it owns,
+// and those of other owners, or of nobody, stay. The error names such a field and says nothing of its owner. This file finds the
+// owner in managedFields and adds it to the refusal, with a command that removes the field. For example: a CRD whose manifest drops
+// conversion: Webhook keeps the caBundle that cert-manager has put there, and is not valid with it.
+
 // leftover is a field of another owner in a part of a live object that the manifest leaves out. An apply removes our fields of that part, and
 // leaves this one. What remains may be invalid: a CRD without its conversion webhook, but with the CA that an injector has put there.
 type leftover struct {

@@ -19,6 +19,9 @@ import (
 	"sluice.dev/internal/cluster"
 )
 
+// This file reads objects from the cluster and extracts what the other steps need of them, so that a plan does not hold thousands of
+// whole objects. Reading costs one list per kind and namespace, or single requests where few objects are wanted.
+
 // healthOf reads the status from the object's readiness annotations. If they do not decide, it asks kstatus. kstatus does not know
 // an object without a kind, and would report it as ready.
 func healthOf(obj map[string]any) health {
@@ -200,6 +203,7 @@ func (c *client) readList(ctx context.Context, p place, missing map[string]bool,
 	return true, explainRead(p, err)
 }
 
+// nameOf reads the name of an object without decoding the rest: most objects of a list are not wanted.
 func nameOf(raw []byte) (string, error) {
 	var head struct {
 		Metadata struct {

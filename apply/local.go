@@ -3,7 +3,6 @@ package apply
 import (
 	"context"
 	"errors"
-	"maps"
 	"slices"
 	"strings"
 
@@ -11,6 +10,11 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 )
+
+// A user who may read but not write still wants a diff. The server does not run a dry run for such a user, so this file computes what
+// an apply would make of an object. It does not know the schema of the kind: it merges lists by names or indexes, and fills in no
+// defaults. For that reason each result comes with a note. The same estimate helps where a dry run cannot be had for another reason;
+// see [Applier.tryWithout].
 
 // localNote says why the comparison of an item is done without the server.
 const localNote = "this user may not have the server try it, so it is compared here: values that the server fills in or rewrites may differ"
@@ -98,37 +102,6 @@ func overlayByName(have, want any) any {
 		}
 		return w[i]
 	})
-}
-
-// overlayOn lays the values of a manifest over those of an object. It merges maps key by key. itemOf returns what becomes of an item of a list:
-// h is the list of the object, and i the index in w, the list of the manifest. The manifest replaces everything else.
-func overlayOn(have, want any, itemOf func(h, w []any, i int) any) any {
-	switch w := want.(type) {
-	case map[string]any:
-		h, ok := have.(map[string]any)
-		if !ok || h == nil { // it was deleted after the plan was made
-			return want
-		}
-		out := maps.Clone(h)
-		for k, v := range w {
-			out[k] = overlayOn(h[k], v, itemOf)
-		}
-		return out
-	case []any:
-		h, ok := have.([]any)
-		if !ok {
-			return want
-		}
-		out := make([]any, len(w))
-		for i := range w {
-			out[i] = itemOf(h, w, i)
-		}
-		return out
-	}
-	if have != nil && equalJSON(have, want) {
-		return have
-	}
-	return want
 }
 
 // matchingListItem returns the index of the list item that another item updates; -1 for none.

@@ -10,11 +10,16 @@ import (
 	"strings"
 	"sync"
 
+	"golang.org/x/sync/errgroup"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
+
+// By which path does the server serve a kind, and does it serve the kind at all? The mapper asks for one group and version at a time,
+// since a source names few of them. A kind that only a CRD of the source defines has a mapping too, which is pending until the CRD is
+// served.
 
 // ErrNoKind means that neither the cluster nor the source defines a kind.
 var ErrNoKind = errors.New("the cluster does not serve this kind")
@@ -155,35 +160,23 @@ func definedBy(objects []Object) (map[schema.GroupVersionKind]mapping, map[strin
 // forEachIndex calls f for 0..n-1, on up to the given number of goroutines, until one fails or ctx ends. It returns the error of the lowest
 // number that failed.
 func forEachIndex(ctx context.Context, n, at int, f func(ctx context.Context, i int) error) error {
-	outer := ctx
-	ctx, cancel := context.WithCancelCause(ctx)
-	defer cancel(nil)
 	errs := make([]error, n)
-	next := make(chan int)
-	var workers sync.WaitGroup
-	for range min(n, max(at, 1)) {
-		workers.Go(func() {
-			for i := range next {
-				err := callWithRecover(ctx, i, f)
-				if cause := context.Cause(ctx); cause != nil && outer.Err() == nil && errors.Is(err, cause) {
-					err = context.Canceled // that of another number, which has ended this one
-				}
-				if errs[i] = err; err != nil {
-					cancel(err)
-				}
+	group, inner := errgroup.WithContext(ctx)
+	group.SetLimit(max(at, 1))
+	for i := range n {
+		group.Go(func() error {
+			if inner.Err() != nil {
+				return context.Cause(inner)
 			}
+			err := callWithRecover(inner, i, f)
+			if cause := context.Cause(inner); cause != nil && ctx.Err() == nil && errors.Is(err, cause) {
+				err = context.Canceled // that of another number, which has ended this one
+			}
+			errs[i] = err
+			return err
 		})
 	}
-feed:
-	for i := range n {
-		select {
-		case next <- i:
-		case <-ctx.Done():
-			break feed
-		}
-	}
-	close(next)
-	workers.Wait()
+	first := group.Wait()
 	for _, err := range errs {
 		if err != nil && !errors.Is(err, context.Canceled) {
 			return err
@@ -192,7 +185,7 @@ feed:
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
 	}
-	return nil
+	return first
 }
 
 // callWithRecover calls f and turns a panic into an error: one object must not end a process that delivers many apps.

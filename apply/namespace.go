@@ -6,6 +6,10 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 )
 
+// A namespace that the app has created may be deleted with the app. One that was there before may not. So it matters who has created
+// a namespace, even if the run dies between the creation and its record. A plain create answers that: it fails if the namespace
+// exists, while an apply would not.
+
 // makeNamespace creates the namespace of an item, without its content. If the namespace exists by now, somebody else has created
 // it.
 func (a *Applier) makeNamespace(ctx context.Context, p *Plan, it *Item) error {

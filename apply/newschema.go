@@ -38,6 +38,8 @@ type newSchemas struct {
 	made map[schema.GroupVersionKind]*upstream.Validator
 }
 
+// newSchemas returns the validators for the plan's items; none is made yet. The server's version chooses the rules. If it cannot be
+// read, the rules are those of the newest version that the build knows.
 func (a *Applier) newSchemas(ctx context.Context, p *Plan) *newSchemas {
 	s := &newSchemas{plan: p, made: map[schema.GroupVersionKind]*upstream.Validator{}}
 	if len(p.crds) > 0 {

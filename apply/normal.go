@@ -10,6 +10,10 @@ import (
 	"k8s.io/client-go/kubernetes/scheme"
 )
 
+// The API server does not store every value as the manifest has it: 1000m becomes 1, and base64 loses its line breaks. A comparison
+// on the client would see a difference each time, and ask the server in vain. This file writes values of built-in kinds in the
+// server's form first.
+
 // builtInTypes has the Go types of Kubernetes' own kinds, by which the API server decodes and stores them.
 var builtInTypes = sync.OnceValue(func() *runtime.Scheme {
 	s := runtime.NewScheme()

@@ -17,6 +17,10 @@ import (
 	"sluice.dev/apply/kapprules"
 )
 
+// This file reads manifests. It makes an [Object] of each: its identity, the annotations that say how it is applied, and the body of
+// the request. What only the server writes is dropped, so that the output of kubectl get can be applied. For example, status goes
+// from built-in kinds, but stays in custom ones, which may have no status subresource.
+
 // ID identifies an object in a cluster. Two API versions of an object have the same ID.
 type ID struct {
 	Group     string `json:"group,omitempty"`

@@ -3,9 +3,12 @@ package apply
 import (
 	"encoding/json"
 	"strings"
-
-	smdvalue "sigs.k8s.io/structured-merge-diff/v6/value"
 )
+
+// Is an object up to date, or does it need an apply? managedFields answers without a request: the API server keeps the fields that
+// our last apply set, and takes a field away from us when another client changes it. If our entry has exactly the fields of the
+// manifest, and the live object their values, then an apply changes nothing. The format of the entries is that of
+// structured-merge-diff: f:NAME for a field, k:{...} for an item of a list with keys, v:VALUE for an item of a set.
 
 // managedEntry is the server's record of a field manager (metav1.ManagedFieldsEntry).
 type managedEntry struct {
@@ -217,30 +220,4 @@ func isItem(key string, item any, whole bool) bool {
 		return len(keys) > 0
 	}
 	return false
-}
-
-// equalJSON compares JSON values; numbers by their values, not their types.
-func equalJSON(a, b any) bool {
-	return smdvalue.Equals(smdvalue.NewValueInterface(a), smdvalue.NewValueInterface(b))
-}
-
-// isZeroJSON reports whether a JSON value is null, false, zero or empty.
-func isZeroJSON(v any) bool {
-	switch x := v.(type) {
-	case map[string]any:
-		return len(x) == 0
-	case []any:
-		return len(x) == 0
-	}
-	return v == nil || v == "" || v == false || equalJSON(v, int64(0))
-}
-
-func asFloat(v any) (float64, bool) {
-	switch n := v.(type) {
-	case int64:
-		return float64(n), true
-	case float64:
-		return n, true
-	}
-	return 0, false
 }

@@ -15,6 +15,11 @@ import (
 	"sluice.dev/internal/brief"
 )
 
+// This file makes a plan: it turns the objects of the source into items, finds the objects of the inventory that the source no longer
+// has, reads the state of both from the cluster, and decides about each. It writes nothing. For example, an item whose object exists
+// and is up to date is Unchanged, and an object of the inventory that carries the mark of another app by now is forgotten and not
+// deleted.
+
 // Err lists objects that this user cannot read. Nothing is known about them, so the plan cannot be applied. The preflight
 // PermissionValidation reports them too.
 func (p *Plan) Err() error {

@@ -11,6 +11,9 @@ import (
 	"sluice.dev/report"
 )
 
+// Preflights check a plan before anything is written. Each is one value in [Preflights]. They see the cluster as it will be, because
+// they know the plan, and they find more than the server would: the server judges one request at a time.
+
 // Preflight is a check of a plan before the apply changes anything. It only finds. The severities of findings come from their
 // levels, and the caller decides what fails.
 type Preflight struct {

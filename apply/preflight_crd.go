@@ -16,6 +16,10 @@ import (
 	"sluice.dev/report"
 )
 
+// Does a CRD of the source harm what is stored in this cluster? The comparison of the schemas says what could be stored, so this
+// preflight reads the objects as well. For example, a new maximum of 10 is a finding by itself, and a second finding names the stored
+// objects that have more.
+
 // crdUpgradeSafety compares the CRDs of the plan with those of the cluster, stored versions included. It also reads the stored
 // objects of each. If the API server refuses to list them, nobody knows their fate, and the change is undecided.
 func crdUpgradeSafety(ctx context.Context, p *PreflightInput) ([]report.CRD, error) {

@@ -16,6 +16,9 @@ import (
 	"sluice.dev/report"
 )
 
+// This file looks for the uses of closed features in the objects of a plan. The evaluator that the policies and the webhook follow
+// decides, so a plan that passes here is not refused by them later, unless something changes meanwhile.
+
 // featureGates finds gated parts of APIs that the source uses while their features are off. Definitions, settings and schemas are
 // those of the cluster after the apply. A stored object may keep using a part, as far as the ratchets of the features allow. So may
 // users who have opted in.

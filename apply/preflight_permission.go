@@ -16,6 +16,10 @@ import (
 	"sluice.dev/report"
 )
 
+// Which permissions does the plan need, and which of them does the user lack? Without this check an apply would stop in the middle,
+// at the first object that the server refuses. Questions are asked for whole resources first: an app with 500 ConfigMaps in a
+// namespace costs one question for each verb and not 500.
+
 // access is one permission that an apply needs: for one object if name is set, else for all objects of a resource in a namespace.
 type access struct{ verb, group, resource, namespace, name string }
 

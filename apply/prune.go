@@ -19,23 +19,20 @@ import (
 	"sluice.dev/internal/brief"
 )
 
-// pruneRemovals carries out the plan's deletions, stage by stage, and waits until the objects are gone.
-func (a *Applier) pruneRemovals(ctx context.Context, p *Plan) error {
-	if !p.request.Prune {
-		return nil
-	}
-	return a.deleteInTurns(ctx, p, false)
-}
+// This file deletes objects: those that the source no longer has, and those of an app that is deleted as a whole. Deletions run in
+// turns, which wait for each other; see [Removal.deletionTurn]. Each is checked once more just before it happens, because another app
+// may have taken the object over since the plan was made.
 
-// deleteInTurns deletes the removals whose action is Delete, turn by turn. Removals of one turn are deleted concurrently. It checks CRDs
+// deleteInTurns deletes the removals whose action is Delete, turn by turn, and waits until they are gone. Removals of one turn are deleted concurrently. It checks CRDs
 // and namespaces again just before. If one of them would now delete objects that are not the app's, and this is not allowed, it
 // stays, and its action becomes Keep. An object that another app has taken over stays as well, and its action becomes Forget.
 func (a *Applier) deleteInTurns(ctx context.Context, p *Plan, dryRun bool) error {
-	owner, list := p.inventory.ownerMark(), p.Removals
+	list := p.Removals
 	total := countOf(list, func(r *Removal) bool { return r.Action == Delete })
 	if total == 0 {
 		return nil
 	}
+	owner := p.inventory.ownerMark()
 	phase := "deleting what is no longer in the source"
 	if dryRun {
 		phase = "trying to delete what is no longer in the source"
@@ -92,11 +89,8 @@ func (a *Applier) deleteInTurns(ctx context.Context, p *Plan, dryRun bool) error
 	return nil
 }
 
-// rehearseRemovals asks the server to try the plan's deletions.
+// rehearseRemovals asks the server to try the plan's deletions. A plan without Request.Prune has none.
 func (a *Applier) rehearseRemovals(ctx context.Context, p *Plan) error {
-	if !p.request.Prune {
-		return nil
-	}
 	errs := make([]error, len(p.Removals))
 	err := forEachIndex(ctx, len(p.Removals), cap(a.client.slots), func(ctx context.Context, i int) error {
 		r := &p.Removals[i]

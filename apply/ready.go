@@ -9,6 +9,10 @@ import (
 	"sluice.dev/apply/kapprules"
 )
 
+// Is an object ready? kstatus knows the built-in kinds and the usual conditions. For other kinds, annotations on the object name the
+// conditions that decide, for example sluice.dev/ready-when: Synced=True. The wait rules of a kapp configuration become such
+// annotations when the object is applied, so that later runs, and other users, wait in the same way.
+
 // healthByAnnotations returns the status of an object by its annotations; ok is false if they do not decide.
 func healthByAnnotations(obj map[string]any) (h health, ok bool) {
 	annotations := annotationsOf(obj)

@@ -17,6 +17,10 @@ import (
 	"sluice.dev/internal/brief"
 )
 
+// Before the first write, the server is asked to try all writes, by dry runs, so that most refusals come while nothing has changed
+// yet. Some objects cannot be tried: their kind, namespace or account comes with the same source. This file tells such refusals from
+// those that will also meet the real write. For example, "namespaces x not found" is no refusal if the source has the namespace x.
+
 // rehearse asks the server to try, by dry runs, every write and deletion of the plan. take, if not nil, receives each answer; calls
 // are concurrent. If the only obstacle is fields of other owners, the error is a [*ConflictError].
 //
@@ -240,11 +244,6 @@ func (p *Plan) UntriedNote() string {
 	if len(p.Untried) == 0 {
 		return ""
 	}
-	return untriedNote(p.Untried)
-}
-
-// untriedNote names the first few objects that the server cannot try.
-func untriedNote(list []Untried) string {
-	parts := brief.First(list, 3, "; ", func(u Untried) string { return fmt.Sprintf("%s (%s)", u.ID, u.Reason) })
-	return fmt.Sprintf("%s could not be tried before the first write: %s", brief.Count(len(list), "object"), parts)
+	parts := brief.First(p.Untried, 3, "; ", func(u Untried) string { return fmt.Sprintf("%s (%s)", u.ID, u.Reason) })
+	return fmt.Sprintf("%s could not be tried before the first write: %s", brief.Count(len(p.Untried), "object"), parts)
 }

@@ -2,6 +2,10 @@ package apply
 
 import "strings"
 
+// Apply with --into-namespace puts a source into another namespace than its author meant. Objects move, and so must the references
+// between them that name a namespace. Only references to objects of the source move: a webhook whose Service is somebody else's keeps
+// calling that one.
+
 // relocate moves all objects of a source into one namespace, before their kinds are known. References from Kubernetes' own kinds to
 // a namespace of the source follow. All Namespaces of the source become one with the new name. References from custom resources
 // stay, because only their controllers know them. relocate returns copies.

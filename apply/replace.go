@@ -13,6 +13,10 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
+// Some fields cannot change: the selector of a Deployment, or the template of a Job. The only way is to delete the object and to
+// create it again, which needs the user's consent. This file finds out whether that would work before it deletes anything, and brings
+// the old object back if the new one is refused all the same.
+
 // mayReplace reports whether the apply may delete and create the item again. The request's Replace does not cover objects that hold
 // data.
 func (p *Plan) mayReplace(it *Item) bool {

@@ -17,6 +17,10 @@ import (
 	"sluice.dev/internal/cluster"
 )
 
+// This file carries out a plan: the dry runs, the record of what may exist from now on, the writes stage by stage, the waits between
+// them, the deletions, and the record of the end. A run that dies at any point is resumed by the same command, since the record is
+// written before the objects.
+
 // Apply carries out the plan. The caller has run the preflights. Before the first write, the server tries as much as possible by
 // dry runs; see [Plan.Untried]. A refusal is an error. A [*ConflictError] lists fields that others own. If ctx ends, or the process
 // dies, finished writes stay. The inventory records them, and the next Plan and Apply of the same request resume. Errors of objects
@@ -31,8 +35,8 @@ func (a *Applier) Apply(ctx context.Context, p *Plan) error {
 	if err := a.rehearseRemovals(ctx, p); err != nil {
 		return err
 	}
-	if len(p.Untried) > 0 {
-		a.events.notifyObserver(Event{Note: untriedNote(p.Untried)})
+	if note := p.UntriedNote(); note != "" {
+		a.events.notifyObserver(Event{Note: note})
 	}
 	if p.inventory != nil && p.hasPendingWrites(p.resultingInventory(Applied)) {
 		// Before the first write: can the inventory be stored?
@@ -74,7 +78,7 @@ func (a *Applier) writePlan(ctx context.Context, p *Plan) error {
 			return err
 		}
 	}
-	if err := a.pruneRemovals(ctx, p); err != nil {
+	if err := a.deleteInTurns(ctx, p, false); err != nil {
 		return err
 	}
 	return a.recordCompletion(ctx, p)
@@ -111,7 +115,10 @@ func (a *Applier) writeStage(ctx context.Context, p *Plan, s Stage) error {
 			return err
 		}
 	}
-	return a.waitForStage(ctx, p, s)
+	if s == StageDefinitions {
+		return a.waitUntilServed(ctx, p)
+	}
+	return nil
 }
 
 // hasWritesIn reports whether a stage has writes.
@@ -286,6 +293,7 @@ func (a *Applier) awaitOthers(ctx context.Context, p *Plan, s Stage) error {
 	return nil
 }
 
+// awaitExisting waits until an item that somebody else creates exists, for as long as the patience of the plan allows.
 func (a *Applier) awaitExisting(ctx context.Context, p *Plan, it *Item) error {
 	ctx, cancel := a.withPatience(ctx, p)
 	defer cancel()
@@ -294,14 +302,6 @@ func (a *Applier) awaitExisting(ctx context.Context, p *Plan, it *Item) error {
 		obj, err := a.client.fetchObject(ctx, it.mapping.objectPath(&it.Object))
 		return obj != nil, err
 	}))
-}
-
-// waitForStage waits until the results of a stage are ready for the later stages.
-func (a *Applier) waitForStage(ctx context.Context, p *Plan, s Stage) error {
-	if s == StageDefinitions {
-		return a.waitUntilServed(ctx, p)
-	}
-	return nil
 }
 
 // settle is the time that the server gets to load a changed CRD. Until then it may refuse objects that the new CRD accepts.

@@ -2,6 +2,9 @@ package apply
 
 import "fmt"
 
+// Some objects must outlive their removal from the source because other objects need them: a namespace in which the source still has
+// objects, or a CRD whose objects are kept.
+
 // shelterRemovals keeps three kinds of removals:
 //
 //   - objects that the source has under another API group;

@@ -23,6 +23,11 @@ import (
 	"sluice.dev/internal/brief"
 )
 
+// Fields that another tool has applied stay when Sluice applies an object without them: kubectl apply and Helm are managers of their
+// own. To manage such an object, Sluice takes their fields over, in managedFields, and the apply that follows removes those that the
+// manifest does not have. For example, an environment variable that an old chart had set goes when the new source, applied with
+// --app, no longer has it.
+
 // formers is in the order of the documentation.
 var formers = []former{
 	{"kubectl-client-side-apply", metav1.ManagedFieldsOperationUpdate, false},

@@ -10,6 +10,9 @@ import (
 	"sluice.dev/internal/brief"
 )
 
+// An apply removes from a list only the items that it owns. Items that nobody owns stay for ever, and the user cannot tell why. This
+// file finds such items, so that a note can name them.
+
 // maxItemPairs bounds the pairs of items and owned keys that a search for items without owner compares, in one list.
 const maxItemPairs = 10_000
 

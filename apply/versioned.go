@@ -11,6 +11,10 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
+// With kapp, a ConfigMap or Secret can get a new name for each content, so that Pods which refer to it restart. This file chooses the
+// number in the name and changes the references. For example, settings becomes settings-ver-3 if the content of settings-ver-2 in the
+// cluster differs, and a Deployment of the source that mounts settings mounts settings-ver-3.
+
 // kapp's annotations for objects that get a new name for each content: NAME-ver-N (carvel-dev/kapp pkg/kapp/diff).
 const (
 	kappVersioned    = "kapp.k14s.io/versioned"

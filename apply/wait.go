@@ -22,6 +22,9 @@ import (
 	"sluice.dev/internal/cluster"
 )
 
+// This file waits: for CRDs to be served, for objects to be ready, and for deleted ones to be gone. A wait polls with growing pauses,
+// and reports after some seconds what it waits for. Only some waits have an end of their own; see [Request.Patience].
+
 // pollUntil calls done until it returns true or ctx ends, with growing pauses. It tolerates lost connections, because they may come
 // back.
 func pollUntil(ctx context.Context, done func() (bool, error)) error {

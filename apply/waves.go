@@ -12,6 +12,10 @@ import (
 	"sluice.dev/apply/kapprules"
 )
 
+// Users order objects by groups: an object is in groups, and comes after, or before, all objects of other groups. This file finds a
+// stage and a step for each item that fits all of these wishes, or names the circle if none does. For example, a Job in group
+// migrations and a Deployment after migrations make two steps, and the Deployment waits until the Job is complete.
+
 // Annotations on an object that decide when it is written.
 const (
 	// AnnotationGroup lists the groups that the object is in, separated by commas.

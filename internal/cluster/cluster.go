@@ -4,7 +4,9 @@
 package cluster
 
 import (
+	"bytes"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"net"
@@ -160,22 +162,13 @@ func (c *Cluster) CRD(ctx context.Context, name string) (*apiextensionsv1.Custom
 // CRDs returns all live CRDs, sorted by name.
 func (c *Cluster) CRDs(ctx context.Context) ([]*apiextensionsv1.CustomResourceDefinition, error) {
 	var out []*apiextensionsv1.CustomResourceDefinition
-	query := url.Values{"limit": {"100"}}
-	for {
-		var page apiextensionsv1.CustomResourceDefinitionList
-		if err := c.readJSON(ctx, crdPath, query, &page); err != nil {
-			return nil, err
-		}
-		for i := range page.Items {
-			out = append(out, &page.Items[i])
-		}
-		if page.Continue == "" {
-			break
-		}
-		query.Set("continue", page.Continue)
-	}
+	err := c.Each(ctx, crdPath, EachOptions{PageSize: 100}, func(raw []byte) error {
+		crd := &apiextensionsv1.CustomResourceDefinition{}
+		out = append(out, crd)
+		return json.Unmarshal(bytes.Clone(raw), crd) // its schemas may keep the bytes
+	})
 	slices.SortFunc(out, func(a, b *apiextensionsv1.CustomResourceDefinition) int { return strings.Compare(a.Name, b.Name) })
-	return out, nil
+	return out, err
 }
 
 // readJSON reads one JSON document into out.

@@ -48,9 +48,8 @@ type Object struct {
 	// Reason says why it stays; empty for what is removed.
 	Reason string `json:"reason,omitempty"`
 
-	resource   schema.GroupVersionResource
-	uid        string
-	finalizers []string
+	resource schema.GroupVersionResource
+	uid      string
 }
 
 // String returns "KIND NAMESPACE/NAME".
@@ -338,7 +337,7 @@ func (c *Cluster) eachObject(ctx context.Context, resource schema.GroupVersionRe
 }
 
 func objectOf(o *metav1.PartialObjectMetadata, kind string, resource schema.GroupVersionResource) Object {
-	return Object{Kind: kind, Namespace: o.Namespace, Name: o.Name, resource: resource, uid: string(o.UID), finalizers: o.Finalizers}
+	return Object{Kind: kind, Namespace: o.Namespace, Name: o.Name, resource: resource, uid: string(o.UID)}
 }
 
 // inNamespace sorts what is in Sluice's namespace into what Sluice's programs have made there, and what others have. What is removed

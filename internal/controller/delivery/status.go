@@ -8,6 +8,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
 
 	"sluice.dev/api/v1alpha1"
 	"sluice.dev/internal/brief"
@@ -77,7 +78,7 @@ func (r *run) sendEvents(before *v1alpha1.Delivery) {
 	if is == nil || is.Status == metav1.ConditionUnknown {
 		return
 	}
-	again := is.Reason == v1alpha1.ReasonBlocked && !sameDecision(before.Status.Decided, r.d.Status.Decided)
+	again := is.Reason == v1alpha1.ReasonBlocked && !ptr.Equal(before.Status.Decided, r.d.Status.Decided)
 	if was != nil && was.Status == is.Status && was.Reason == is.Reason && !again {
 		return
 	}
@@ -86,10 +87,6 @@ func (r *run) sendEvents(before *v1alpha1.Delivery) {
 		eventType = corev1.EventTypeNormal
 	}
 	r.Recorder.Event(r.d, eventType, is.Reason, brief.Clip(is.Message, maxEvent))
-}
-
-func sameDecision(a, b *v1alpha1.Decided) bool {
-	return a == nil && b == nil || a != nil && b != nil && *a == *b
 }
 
 // sameSubject reports whether two decisions are about the same content and settings, apart from the features in use.

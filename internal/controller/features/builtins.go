@@ -12,6 +12,9 @@ import (
 	"sluice.dev/feature"
 )
 
+// Features can gate resources that no CRD defines, such as Pods. Only discovery knows which versions these have. A plan is made for
+// each event of a component, so the answers are kept for some minutes.
+
 // builtIns knows the resources that no CRD defines: Kubernetes' own, and those of aggregated API servers. Their schemas are not known.
 type builtIns struct {
 	discovery discovery.DiscoveryInterface

@@ -14,6 +14,11 @@ import (
 	"sluice.dev/feature/policy"
 )
 
+// A feature can gate a whole version of a kind. Its ratchet lets objects pass that are in this version already, and managed fields
+// tell that. A client can send managed fields of its own, and in any version or by the status, so that an object seems to be in the
+// closed version. This file makes the webhooks that see such writes. The API server calls them only for writes with that claim,
+// because they would slow down every status otherwise.
+
 const (
 	// claimsHook is in the names of webhooks with the path of askReject. The API server calls them for writes in other versions than those
 	// that are closed as a whole, and for writes of the status.

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"runtime/debug"
 	"slices"
 	"sync"
 	"time"
@@ -20,12 +19,18 @@ import (
 	"sluice.dev/feature/policy"
 )
 
+// The controller works on one component at a time: it plans, enforces the plan, and writes the status. Anything that may change the
+// result queues the component: its own objects, the policies and webhooks that were made for it, its settings, reports of processes,
+// or the end of a time. A look at a component that is in order writes nothing.
+
 // Run works until ctx is done. It calls ready when it has seen all existing objects.
 func (c *Controller) Run(ctx context.Context, ready func()) error {
 	c.runSessions(ctx, func(ctx context.Context, can server) error { return c.runSession(ctx, can, ready) })
 	return nil
 }
 
+// runSession runs one session until outer ends or the API server has other abilities, and returns the cause. Its goroutines have
+// ended when it returns. The order of the deferred calls matters: the queue ends before the watches that feed it.
 func (c *Controller) runSession(outer context.Context, can server, ready func()) error {
 	ctx, cancel := context.WithCancelCause(outer)
 	defer cancel(nil)
@@ -78,7 +83,7 @@ func (c *Controller) runSession(outer context.Context, can server, ready func())
 		}
 	})
 	for range workers {
-		wg.Go(func() { c.workOff(ctx, s.queue, s.failures, s.reconcileSafely) })
+		wg.Go(func() { c.workOff(ctx, s.queue, s.failures, s.reconcileComponent) })
 	}
 	<-ctx.Done()
 	return context.Cause(ctx)
@@ -148,17 +153,6 @@ func (s *session) queueAll() {
 	for _, o := range s.madeObjects() {
 		s.queue.Add(o.GetLabels()[policy.ComponentLabel])
 	}
-}
-
-// reconcileSafely is reconcile with a panic turned into an error, so that one component does not stop the others.
-func (s *session) reconcileSafely(ctx context.Context, key string) (again time.Duration, err error) {
-	defer func() {
-		if r := recover(); r != nil {
-			s.Log.Error("a reconciliation panicked", "component", key, "panic", r, "stack", string(debug.Stack()))
-			err = errors.New("the controller failed: this is a mistake in it, and its log has more")
-		}
-	}()
-	return s.reconcileComponent(ctx, key)
 }
 
 // reconcileComponent does the due work for a component and returns when to check again, 0 for not before something changes.

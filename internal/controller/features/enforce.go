@@ -16,6 +16,10 @@ import (
 	"sluice.dev/feature/policy"
 )
 
+// This file brings the stored policies and webhooks to the wanted state, in an order in which no gated part is open for a moment:
+// additions first, then changes, and removals when what takes over is in force. What could not be done is recorded in the outcome,
+// and the status tells it. For example, a policy that the API server refuses stays as it was, and the feature is not Enforced.
+
 // observeWithin is the time to wait for the API server's type check of a policy. After that, the policy counts as one without a type
 // check, because not every cluster runs the controller that records it.
 const observeWithin = 20 * time.Second
@@ -123,6 +127,7 @@ func (s *session) writeObjects(ctx context.Context, writes []object, done *outco
 	}
 }
 
+// writeObject writes one object. Its error is in the outcome as well, where the status finds it.
 func (s *session) writeObject(ctx context.Context, want object, done *outcome) error {
 	stored, err := s.objects.applyObject(ctx, want)
 	s.Metrics.countWrite(resourceOf(want), "apply", err)

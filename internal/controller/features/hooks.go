@@ -17,6 +17,10 @@ import (
 	"sluice.dev/feature/policy"
 )
 
+// Which webhooks does a component need? Policies are the rule, and the webhook judges what they cannot say on this API server, for
+// example drops where it serves no mutating policies. One webhook is asked about all parts with the same purpose. For example,
+// shop.reject.feature.sluice.dev refuses, and fails closed, while shop.warn.feature.sluice.dev only warns, and fails open.
+
 const (
 	validatingHooks = "validatingwebhookconfigurations"
 	mutatingHooks   = "mutatingwebhookconfigurations"
@@ -82,6 +86,8 @@ func (h *hookSet) only(of func(group, resource string) bool) *hookSet {
 	return &hookSet{some(h.validating), some(h.mutating)}
 }
 
+// keepHooks returns the wanted webhooks with the stored ones that are not among them. A webhook that is in both lists gets the rules
+// of both.
 func keepHooks(want, stored []hook) []hook {
 	// The conditions of the wanted webhooks may leave out objects for which kept ones are needed. Then no condition applies.
 	for i := range stored {
@@ -421,6 +427,8 @@ func (p *plan) guardsSettings() bool {
 	})
 }
 
+// clientConfig says how the API server calls a path of the webhook: by the URL that the webhook has told, as a webhook outside the
+// cluster does, or else by the Service.
 func clientConfig(namespace string, address map[string]string, path string) admissionregistrationv1.WebhookClientConfig {
 	c := admissionregistrationv1.WebhookClientConfig{CABundle: []byte(address[bundleKey])}
 	if url := address[urlKey]; url != "" {

@@ -8,6 +8,10 @@ import (
 	"sluice.dev/feature"
 )
 
+// A definition may change so that another policy enforces a part, for example when a version gets a schema of its own. If the old
+// policy changed at once, the part would be open until the API server has read the new one. This file says which objects must not
+// change, and which have to wait for others.
+
 // frozenPolicies returns the names of policies that are not changed: those that enforce features with a definition that has become bad.
 func (s *session) frozenPolicies(p *plan) map[string]bool {
 	var bad []string

@@ -18,6 +18,9 @@ import (
 	"sluice.dev/feature/policy"
 )
 
+// Four kinds of objects enforce features: policies and their bindings, validating and mutating. They have the same shape in different
+// Go types. [view] gives the parts that this package needs of each, so that comparing, writing and deleting are written once.
+
 const (
 	// ManagedByLabel is on all objects that the controller has made, with the value [Manager]. The controller deletes no others.
 	ManagedByLabel = "app.kubernetes.io/managed-by"

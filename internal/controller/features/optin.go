@@ -19,6 +19,10 @@ import (
 	"sluice.dev/feature"
 )
 
+// Whether a user or a namespace has opted in to a feature is known at the time of the request only, and the API server has the
+// answer: the labels of the namespace, and a SubjectAccessReview for the user. The answers are kept for some seconds. A right that
+// was withdrawn works so much longer.
+
 const (
 	// maxAnswers bounds the cached answers of the API server. answersFor is the time to live of answers about opting in: a granted or
 	// withdrawn right takes effect after that time at most.

@@ -21,6 +21,13 @@ import (
 	"sluice.dev/internal/featureusage"
 )
 
+// A plan says what should be in the cluster for a component: its model, the settings in force, and the policies that follow from
+// both. It takes time to make a model and policies, so both are kept with a key of all their inputs. The controller and the webhook
+// plan in the same way, and so agree about what is open. Bad input does not end a plan: a bad definition is left out, or the webhook
+// keeps its last good form, and bad settings leave the last good ones in force.
+
+// rememberedOf returns the memory for a component, and makes one for a component that has none. Only the caller that plans for the
+// component may use it.
 func (p *planner) rememberedOf(component string) *remembered {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -235,6 +242,8 @@ func (g *gated) lost(m *feature.Model) (out []feature.Resource) {
 	return out
 }
 
+// readResources finds the gated resources, each once, in the order of the features: those of CRDs with their schemas, others with
+// their versions, and those that the cluster does not have.
 func (p *planner) readResources(ctx context.Context, features []v1alpha1.Feature) (g gated, err error) {
 	var seen []string
 	for i := range features {

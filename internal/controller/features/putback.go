@@ -18,6 +18,10 @@ import (
 	"sluice.dev/internal/brief"
 )
 
+// The policies of a live component read its settings from a ConfigMap, and let every write pass while there is none. So the
+// controller makes a deleted one again, with the last good settings. For example, a feature of these settings may be gone by now: its
+// key is left out, and an event says so.
+
 // maxCleanings bounds the repeated checks of settings for errors, because one check reports at most 200.
 const maxCleanings = 50
 

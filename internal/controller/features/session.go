@@ -3,6 +3,8 @@ package features
 import (
 	"cmp"
 	"context"
+	"errors"
+	"runtime/debug"
 	"sync"
 	"time"
 
@@ -17,6 +19,10 @@ import (
 	"sluice.dev/api/v1alpha1"
 	"sluice.dev/internal/brief"
 )
+
+// A session has the queue, the caches and the memory of what this process has written. The watch may be behind the process's own
+// writes. So the objects that came back from a write count until the watch has them, or the controller would repair what it has just
+// written.
 
 const (
 	// workers bounds the components that are processed at once.
@@ -122,7 +128,7 @@ func (c *Cluster) workOff(ctx context.Context, queue workqueue.TypedDelayingInte
 		if closed {
 			return
 		}
-		again, err := work(ctx, name)
+		again, err := c.workSafely(ctx, name, work)
 		switch {
 		case ctx.Err() != nil:
 		case err != nil:
@@ -136,6 +142,17 @@ func (c *Cluster) workOff(ctx context.Context, queue workqueue.TypedDelayingInte
 		}
 		queue.Done(name)
 	}
+}
+
+// workSafely calls work and turns a panic into an error, so that one component does not stop the others.
+func (c *Cluster) workSafely(ctx context.Context, component string, work func(ctx context.Context, component string) (time.Duration, error)) (again time.Duration, err error) {
+	defer func() {
+		if r := recover(); r != nil {
+			c.Log.Error("the work on a component panicked", "component", component, "panic", r, "stack", string(debug.Stack()))
+			err = errors.New("the process failed: this is a mistake in it, and its log has more")
+		}
+	}()
+	return work(ctx, component)
 }
 
 // shorterWait is the shorter of two waits; 0 stands for none.

@@ -18,6 +18,9 @@ import (
 	"sluice.dev/feature"
 )
 
+// The settings of each component are in a ConfigMap that its Component names, in any namespace. The role may read only these, so each
+// is watched by its name, as long as a component names it.
+
 // configMap is the known state of a ConfigMap.
 type configMap struct {
 	// known reports whether it has been read, or is known to be missing.
@@ -99,6 +102,8 @@ func (c *configMaps) usersOf(ref v1alpha1.ConfigMapReference) (out []string) {
 // waitForWatches waits until all watches have ended.
 func (c *configMaps) waitForWatches() { c.wg.Wait() }
 
+// watchConfigMap watches one ConfigMap until ctx ends and keeps w.state current. It notes an error only if the right to read is
+// missing: after other errors the informer tries again, and the state that was read last holds.
 func (c *configMaps) watchConfigMap(ctx context.Context, ref v1alpha1.ConfigMapReference, w *configMapWatch) {
 	factory := informers.NewSharedInformerFactoryWithOptions(c.kube, 0, informers.WithNamespace(ref.Namespace), informers.WithTweakListOptions(func(o *metav1.ListOptions) {
 		o.FieldSelector = fields.OneTermEqualSelector(metav1.ObjectNameField, ref.Name).String()

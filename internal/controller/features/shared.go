@@ -9,6 +9,9 @@ import (
 	"sluice.dev/feature"
 )
 
+// Two components may gate parts of one resource. That is allowed, and worth a remark in the status of both: a part may be closed
+// although this component's settings open it. When one of them changes, the other has to be looked at again.
+
 // findShared finds parts that features of other components gate as well, unless its inputs have not changed. If the result has changed,
 // these components become the neighbours of the plan, because their status changes, too.
 func (p *planner) findShared(r *remembered, out *plan, resources gated) feature.Findings {

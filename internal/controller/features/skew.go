@@ -12,6 +12,9 @@ import (
 	"sluice.dev/feature/skew"
 )
 
+// A feature may need processes that have it on. Each process reports in a FeatureReport, which it renews. A report that was not
+// renewed in time does not count, unless the API server is what does not answer: then its age says nothing, and old reports count on.
+
 const (
 	// contactEvery is the interval of checks for reports that are about to expire. contactAhead is the time before the expiry when the API
 	// server is asked for the report. Its answer shows whether the process or the API server is gone.

@@ -15,6 +15,10 @@ import (
 	"sluice.dev/internal/brief"
 )
 
+// What does the API server enforce now, and how does that differ from the plan? Objects that could not be written or deleted enforce
+// an earlier state. The status names them, and the check for skew asks what they make of the present settings. For example, a policy
+// that still refuses a part whose feature is open by now makes the feature disagree with its settings.
+
 var errFrozen = errors.New("it stays as it was, because another feature that it enforces has errors")
 
 // observeStanding finds the differences from the wanted state.

@@ -20,6 +20,10 @@ import (
 	"sluice.dev/internal/brief"
 )
 
+// The status says for each feature whether its definition is good, whether it is open and why, and what enforces it. A condition is
+// Unknown while this process or the API server has something to do in a moment. Changes to Unknown send no event, so a plain change
+// of the settings sends one event and not three.
+
 // writeStatus writes the outcome for a component and its features into their status, and sends events about changes. It returns when to check
 // again.
 func (s *session) writeStatus(ctx context.Context, p *plan, done *outcome) time.Duration {
@@ -196,6 +200,8 @@ func (t *enforcement) addHook(e *v1alpha1.Enforcer) {
 	}
 }
 
+// addPolicy adds a policy that enforces the feature, and what is wrong with it. A warning of the type check does not make the feature
+// less enforced.
 func (t *enforcement) addPolicy(e *v1alpha1.Enforcer, done *outcome) {
 	t.by = append(t.by, fmt.Sprintf("%s by %s %s", enforcedWhere(e), e.Kind, e.Name))
 	switch err := done.failed[e.Name]; {
@@ -226,6 +232,8 @@ func (t *enforcement) addHookState(f *v1alpha1.Feature, done *outcome) {
 	}
 }
 
+// enforcedCondition makes the condition of what was added. What has failed comes before what is only not seen yet, because waiting
+// does not help there.
 func (t *enforcement) enforcedCondition() (status metav1.ConditionStatus, reason, message string) {
 	message = strings.Join(slices.Concat(t.by, t.hooks), "; ")
 	switch {

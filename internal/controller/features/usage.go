@@ -24,6 +24,10 @@ import (
 	"sluice.dev/internal/featureusage"
 )
 
+// How many stored objects use a feature? An operator wants to know before a feature goes away. The controller counts for all
+// components at once, one resource after the other, and slowly, since nobody waits for the numbers. For example, two components that
+// gate widgets cost one scan of the widgets in ten minutes.
+
 const (
 	// DefaultUsageInterval is the interval between counts of the objects that use features.
 	DefaultUsageInterval = 10 * time.Minute

@@ -3,7 +3,6 @@ package features
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"maps"
 	"net/http"
@@ -28,6 +27,10 @@ import (
 	"sluice.dev/internal/admission"
 	"sluice.dev/internal/brief"
 )
+
+// The feature webhook judges with the same plans as the controller, and holds an evaluator for each component. It keeps judging with
+// what it knows last if the API server does not answer. A request for a component that it does not know yet gets an error, and the
+// failure policy decides.
 
 // statusSubresource is the subresource whose writes contain the managed fields of the object itself.
 const statusSubresource = "status"
@@ -94,6 +97,8 @@ func (h *Webhook) Run(ctx context.Context, ready func()) {
 	h.runSessions(ctx, func(ctx context.Context, can server) error { return h.runSession(ctx, can, ready) })
 }
 
+// runSession keeps the judges current until outer ends or the API server has other abilities, and returns the cause. It calls ready
+// when each component of the beginning has a judge, or settings that cannot be read.
 func (h *Webhook) runSession(outer context.Context, can server, ready func()) error {
 	ctx, cancel := context.WithCancelCause(outer)
 	defer cancel(nil)
@@ -125,7 +130,7 @@ func (h *Webhook) runSession(outer context.Context, can server, ready func()) er
 			ready()
 		}
 		h.workOff(ctx, queue, failures, func(ctx context.Context, name string) (time.Duration, error) {
-			known, again, err := h.updateSafely(ctx, p, name)
+			known, again, err := h.updateJudge(ctx, p, name)
 			if known && pending[name] {
 				delete(pending, name)
 				if len(pending) == 0 {
@@ -142,17 +147,6 @@ func (h *Webhook) runSession(outer context.Context, can server, ready func()) er
 	})
 	<-ctx.Done()
 	return context.Cause(ctx)
-}
-
-// updateSafely is look with a panic turned into an error, so that one component does not stop the webhook.
-func (h *Webhook) updateSafely(ctx context.Context, p *planner, name string) (known bool, again time.Duration, err error) {
-	defer func() {
-		if r := recover(); r != nil {
-			h.Log.Error("a component cannot be read", "component", name, "panic", r, "stack", string(debug.Stack()))
-			err = errors.New("the webhook failed: this is a mistake in it, and its log has more")
-		}
-	}()
-	return h.updateJudge(ctx, p, name)
 }
 
 // updateJudge updates the judge of a component. It reports whether its state is known, and when to check again.

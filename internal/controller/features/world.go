@@ -24,6 +24,9 @@ import (
 	"sluice.dev/feature/skew"
 )
 
+// This file watches what both roles need. A change reaches its caller as the name of a component. So nothing else has to know which
+// kinds of objects matter for a plan.
+
 // Roles of sluice serve.
 const (
 	// Role runs the controller.
@@ -107,6 +110,8 @@ func indexComponent(o any) ([]string, error) {
 	return nil, nil
 }
 
+// indexResource gives the resources that a feature gates, in the form of crdName, so that a change of a CRD finds the features to
+// look at.
 func indexResource(o any) (out []string, _ error) {
 	f, ok := o.(*v1alpha1.Feature)
 	if !ok {

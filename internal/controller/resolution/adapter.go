@@ -108,11 +108,11 @@ type Adapter struct {
 	queue     *fairqueue.Queue[key]
 	informers []cache.SharedIndexInformer
 
-	mu      sync.Mutex
-	cancels map[key]context.CancelCauseFunc
-	// settled has the requests that this process has finished, until the informer brings the finished object. Older events that are
-	// still on their way would otherwise make it resolve them again.
-	settled map[key]bool
+	// cancels has the function that ends the work on a request, a context.CancelCauseFunc, by its key while the work goes on.
+	cancels sync.Map
+	// settled has the keys of the requests that this process has finished, until the informer brings the finished object. Older events that
+	// are still on their way would otherwise make it resolve them again.
+	settled sync.Map
 }
 
 // Run works until ctx is done. It returns when all work has ended; another replica, or this one after its next start, resumes
@@ -129,7 +129,6 @@ func (a *Adapter) Run(ctx context.Context, ready func()) error {
 	a.queue = fairqueue.New(slots, func(k key) string { return k.namespace })
 	a.Metrics.waiting.Follow(a.queue.Len)
 	a.writing = make(chan struct{}, writesAtOnce)
-	a.cancels, a.settled = map[key]context.CancelCauseFunc{}, map[key]bool{}
 	for _, selector := range a.labelSelectors() {
 		i, err := a.informFor(selector)
 		if err != nil {
@@ -234,26 +233,9 @@ func (a *Adapter) queueIfOurs(r *v1beta1.ResolutionRequest) {
 		return
 	}
 	name := resolverOf(r)
-	if _, ok := a.Resolvers[name]; ok && !a.isSettled(keyOf(r)) && a.Members.Owns(Role(name), r.UID) {
+	_, settled := a.settled.Load(keyOf(r))
+	if _, ok := a.Resolvers[name]; ok && !settled && a.Members.Owns(Role(name), r.UID) {
 		a.queue.Add(keyOf(r))
-	}
-}
-
-func (a *Adapter) isSettled(k key) bool {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	return a.settled[k]
-}
-
-// markSettled marks a request before its status is written, so that the mark exists before the event, and removes the mark if nothing was
-// written.
-func (a *Adapter) markSettled(k key, on bool) {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	if on {
-		a.settled[k] = true
-	} else {
-		delete(a.settled, k)
 	}
 }
 
@@ -278,10 +260,9 @@ func (a *Adapter) recheckAll() {
 
 func (a *Adapter) stopRequest(k key, cause error) {
 	a.queue.Forget(k)
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	delete(a.settled, k)
-	if cancel := a.cancels[k]; cancel != nil {
+	a.settled.Delete(k)
+	found, _ := a.cancels.Load(k)
+	if cancel, ok := found.(context.CancelCauseFunc); ok {
 		cancel(cause)
 	}
 }
@@ -319,14 +300,8 @@ func (a *Adapter) resolveAndFinish(process context.Context, k key) {
 
 	ctx, cancel := context.WithCancelCause(process)
 	defer cancel(nil)
-	a.mu.Lock()
-	a.cancels[k] = cancel
-	a.mu.Unlock()
-	defer func() {
-		a.mu.Lock()
-		delete(a.cancels, k)
-		a.mu.Unlock()
-	}()
+	a.cancels.Store(k, cancel)
+	defer a.cancels.Delete(k)
 	// An event that came before the registration has not canceled anything.
 	if now := a.cachedRequest(k); now == nil || now.DeletionTimestamp != nil || now.Status.Finished() {
 		return
@@ -545,7 +520,8 @@ func (a *Adapter) writeResult(ctx context.Context, k key, r *v1beta1.ResolutionR
 	release := sync.OnceFunc(func() { <-a.writing })
 	defer release()
 	w := writer{client: a.Client, metrics: a.Metrics, clock: a.Clock, resolver: name, lookup: func() *v1beta1.ResolutionRequest { return a.cachedRequest(k) }}
-	a.markSettled(k, true)
+	// The mark exists before the event of the write, and goes if nothing is written.
+	a.settled.Store(k, true)
 	wrote, werr := w.writeStatus(ctx, r, s, "result")
 	if werr != nil && err == nil && !wrote && ctx.Err() == nil {
 		// The API server takes the request's status, but not with this content.
@@ -558,7 +534,7 @@ func (a *Adapter) writeResult(ctx context.Context, k key, r *v1beta1.ResolutionR
 	}
 	release()
 	if !wrote {
-		a.markSettled(k, false)
+		a.settled.Delete(k)
 	}
 	log := a.Log.With("namespace", r.Namespace, "name", r.Name, "resolver", name, "duration", a.Clock.Since(start))
 	switch {

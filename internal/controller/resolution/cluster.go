@@ -2,9 +2,7 @@ package resolution
 
 import (
 	"context"
-	"fmt"
 
-	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
@@ -62,17 +60,4 @@ func (c Credentials) explainError(ctx context.Context, err error, kind, namespac
 	e := resolve.Transientf("the %s %q in namespace %q cannot be read now", kind, name, namespace)
 	e.Err = err
 	return e
-}
-
-// serviceAccount is the user name of a ServiceAccount.
-func serviceAccount(namespace, name string) string {
-	return fmt.Sprintf("system:serviceaccount:%s:%s", namespace, name)
-}
-
-// eventInvalidConfig is the reason of an event about a ConfigMap with an error.
-const eventInvalidConfig = "InvalidConfiguration"
-
-// configMapRef names a ConfigMap for events.
-func configMapRef(namespace, name string) *corev1.ObjectReference {
-	return &corev1.ObjectReference{APIVersion: "v1", Kind: "ConfigMap", Namespace: namespace, Name: name}
 }

@@ -3,6 +3,7 @@ package resolution
 import (
 	"cmp"
 	"context"
+	"fmt"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -61,5 +62,5 @@ func (o Owner) Identity(ctx context.Context, r *v1beta1.ResolutionRequest) (stri
 	if err != nil {
 		return "", resolve.Errorf(resolve.ReasonInvalid, "the %s %q has an odd ServiceAccount", ref.Kind, ref.Name)
 	}
-	return serviceAccount(r.Namespace, cmp.Or(name, "default")), nil
+	return fmt.Sprintf("system:serviceaccount:%s:%s", r.Namespace, cmp.Or(name, "default")), nil
 }

@@ -152,7 +152,8 @@ func (c *ConfigWatch) applyData(data map[string]string) bool {
 	if text := cleanLine(err.Error()); text != c.told {
 		c.told = text
 		c.Log.Error("the configuration has mistakes", "namespace", c.Namespace, "name", c.Name, "error", err)
-		c.Recorder.Event(configMapRef(c.Namespace, c.Name), corev1.EventTypeWarning, eventInvalidConfig, text)
+		about := &corev1.ObjectReference{APIVersion: "v1", Kind: "ConfigMap", Namespace: c.Namespace, Name: c.Name}
+		c.Recorder.Event(about, corev1.EventTypeWarning, "InvalidConfiguration", text)
 	}
 	return false
 }
