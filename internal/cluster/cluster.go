@@ -176,6 +176,7 @@ func (c *Cluster) readJSON(ctx context.Context, path string, query url.Values, o
 	return orCause(ctx, explainAccess(c.sendJSON(ctx, c.newRequest(path, query), nil, out)))
 }
 
+// newRequest returns a GET of a path, whose answer is JSON whatever the configuration of the client prefers.
 func (c *Cluster) newRequest(path string, query url.Values) *rest.Request {
 	r := c.rest.Get().AbsPath(path).SetHeader("Accept", asJSON)
 	for k, vs := range query {

@@ -11,6 +11,9 @@ import (
 	"sluice.dev/internal/limit"
 )
 
+// What a check of a conversion webhook needs from the cluster: the stored objects, and the webhook's answer to a review. The webhook
+// is reached by the API server's proxy, because a user's machine has no way to a Service.
+
 // maxAnswer bounds the answer of a conversion webhook.
 const maxAnswer = 256 << 20
 

@@ -20,6 +20,10 @@ import (
 	"k8s.io/client-go/rest"
 )
 
+// Would the API server accept a CRD? Its own validation answers, by a dry run. Admission may refuse the dry run first, and then
+// nothing is known of the validation: that is a [Denied] and no finding. For example, a policy that forbids CRDs without an owner
+// label says nothing about their schemas.
+
 const (
 	accessPath = "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews"
 	asJSON     = "application/json"

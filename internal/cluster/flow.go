@@ -10,6 +10,11 @@ import (
 	"sync/atomic"
 )
 
+// Reading waits for the network, and judging takes processor time. This file does both at once: readers fill batches of objects, a
+// worker for each processor judges them, and one caller takes the results. The order of the results does not matter, since each
+// carries its place in the listing. For example, of two errors the one of the earlier object is returned, whichever worker was
+// faster.
+
 const (
 	// batchObjects and batchBytes bound what is handed to a worker at once; a batch has one object at least.
 	batchObjects = 128
@@ -34,6 +39,7 @@ type batch struct {
 	err   error // of the first object that could not be judged, or of the rest of the list that could not be read
 }
 
+// judgeObjects judges the objects of a batch, up to the first that cannot be judged. A batch that only brings an error has none.
 func (b *batch) judgeObjects(ctx context.Context, j *judge) {
 	defer recoverAsError(&b.err)
 	start := 0
@@ -130,6 +136,8 @@ func (f *filler) fillBatches(ctx context.Context) (err error) {
 	return err
 }
 
+// addItem adds an object to the batch, and sends the batch when it is full. raw is overwritten after the call, so the batch has a
+// copy.
 func (f *filler) addItem(raw []byte) error {
 	if f.b != nil && len(f.b.raw)+len(raw) > batchBytes {
 		f.sendBatch()
@@ -145,6 +153,8 @@ func (f *filler) addItem(raw []byte) error {
 	return nil
 }
 
+// notePage computes at the end of a page how many objects the list has, and sends what is there: the next page may take long, and the
+// workers need not wait for it.
 func (f *filler) notePage(remaining int64) error {
 	count := f.p.sent
 	if f.b != nil {

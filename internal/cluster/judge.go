@@ -15,6 +15,9 @@ import (
 	"sluice.dev/schema/upstream"
 )
 
+// What becomes of one stored object under a new CRD? The API server's own code says so, in package schema/upstream. An object is
+// judged as by an update that only adds a label, since that is the least that a client can change.
+
 const (
 	// maxWords and maxWordsLen bound what is kept of the server's words about one object.
 	maxWords    = 10

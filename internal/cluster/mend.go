@@ -15,6 +15,9 @@ import (
 	"sluice.dev/schema/upstream"
 )
 
+// A stored object that a new CRD would harm can be changed before the update. This file tries a change on an object without writing
+// it, and tells the fate of the result.
+
 // Mender tries changes of stored objects that a new CRD would harm. It writes nothing.
 type Mender struct {
 	n    *scanner

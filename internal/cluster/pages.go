@@ -13,6 +13,10 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
+// A listing must give each object once, although connections break and the API server forgets old states after some minutes. A page
+// that breaks off is read again, and what was handed on already is skipped if it is the same. After an expired state the server
+// offers to go on with its newest one, which is counted, since objects that were written in between may be missing.
+
 const (
 	// pageBytes is the target size of a page. The server holds a whole page in memory in any case.
 	pageBytes = 4 << 20

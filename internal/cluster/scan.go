@@ -9,6 +9,10 @@ import (
 	"k8s.io/apimachinery/pkg/util/version"
 )
 
+// How many stored objects does a new CRD harm, and which? A scan reads all of them once. The counts are exact, and examples are kept
+// of each kind of harm. For example: 3 of 5,000 objects have a value over the new maximum, and Fates names them with the API server's
+// words.
+
 // Fate is the effect of the new CRD on one stored object.
 type Fate struct {
 	// Name is namespace/name, or name for cluster-scoped resources.

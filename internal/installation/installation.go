@@ -172,6 +172,8 @@ var stages = []stage{
 }
 
 // hasKnownName tells whether the name is one that the manifests give: anybody can set their label.
+//
+// Without this check a removal would delete the objects of somebody who has copied a manifest with its labels.
 func (c *Cluster) hasKnownName(o *metav1.PartialObjectMetadata, kind string) bool {
 	if kind == "CustomResourceDefinition" {
 		_, group, _ := strings.Cut(o.Name, ".")
@@ -181,6 +183,9 @@ func (c *Cluster) hasKnownName(o *metav1.PartialObjectMetadata, kind string) boo
 }
 
 // Plan finds what a removal would do. It changes nothing.
+//
+// A CRD whose objects stay, stays with them, and so does what is not Sluice's in the namespace. The error means that something could
+// not be listed: then nothing is known to be safe.
 func (c *Cluster) Plan(ctx context.Context, o Options) (*Plan, error) {
 	p := &Plan{}
 	for _, s := range stages {
@@ -212,6 +217,8 @@ func (c *Cluster) Plan(ctx context.Context, o Options) (*Plan, error) {
 }
 
 // keepsKind counts the objects of a kind, and says why the CRD stays if it does.
+//
+// It also counts the objects for the plan. A kind that was never served has none.
 func (c *Cluster) keepsKind(ctx context.Context, p *Plan, crd string, o Options) (string, error) {
 	plural, group, _ := strings.Cut(crd, ".")
 	resource, err := c.mapper.ResourceFor(schema.GroupVersionResource{Group: group, Resource: plural})
@@ -240,6 +247,8 @@ func (c *Cluster) keepsKind(ctx context.Context, p *Plan, crd string, o Options)
 }
 
 // planNamespace adds the namespace, or what keeps it.
+//
+// Other objects in the namespace keep it, unless the options say otherwise. A namespace that does not exist is no error.
 func (c *Cluster) planNamespace(ctx context.Context, p *Plan, o Options) error {
 	namespace, err := c.objects.Resource(schema.GroupVersionResource{Version: "v1", Resource: "namespaces"}).Get(ctx, c.namespace, metav1.GetOptions{})
 	if apierrors.IsNotFound(err) {
@@ -284,6 +293,8 @@ func (c *Cluster) planBindings(ctx context.Context, p *Plan) error {
 }
 
 // listObjects returns Sluice's objects of a kind, sorted. A kind that the API server does not serve has none.
+//
+// An object with Sluice's label and another name is in the result with a reason to stay.
 func (c *Cluster) listObjects(ctx context.Context, k schema.GroupKind, only func(*metav1.PartialObjectMetadata) bool) ([]Object, error) {
 	m, err := c.mapper.RESTMapping(k)
 	if meta.IsNoMatchError(err) {
@@ -342,6 +353,9 @@ func objectOf(o *metav1.PartialObjectMetadata, kind string, resource schema.Grou
 
 // inNamespace sorts what is in Sluice's namespace into what Sluice's programs have made there, and what others have. What is removed
 // by an earlier step of the plan and what Kubernetes puts into each namespace is neither.
+//
+// Kinds that cannot be listed count as others, with a word in place of a name: they may have objects, and deleting the namespace
+// would delete these too.
 func (c *Cluster) inNamespace(ctx context.Context, p *Plan) (own, others []Object, err error) {
 	lists, err := discovery.ServerPreferredNamespacedResources(c.discovery)
 	var partial *discovery.ErrGroupDiscoveryFailed

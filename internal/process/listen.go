@@ -13,6 +13,9 @@ import (
 	"time"
 )
 
+// A rollout ends a Pod while the API server still sends to it. A webhook that closed its connections at once would make writes fail
+// in the cluster. So a server that is to end answers for some seconds more, and asks its clients to connect anew.
+
 // How long a webhook is still served after its process was told to end, and how long calls that run then may take. Pods have 30 s.
 const (
 	// settleTime is the least: clients still come until the cluster has told them that the process is going.

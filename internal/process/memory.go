@@ -10,6 +10,10 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 )
 
+// A process in a container is killed when it takes more memory than its limit. So the limit is divided at the start: between Go's
+// heap and the processes of git, and within the heap between fetches, writes and the cache. For example, of 512 MiB a process with
+// resolvers has 288 MiB for the heap and 160 MiB for git, and 64 MiB are left for what neither counts.
+
 // defaultMemory is the limit of memory where the container has none, in bytes: that of the Deployments in package config.
 const defaultMemory = 512 << 20
 

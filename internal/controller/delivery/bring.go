@@ -24,6 +24,10 @@ import (
 	"sluice.dev/report"
 )
 
+// This file applies what was fetched: it checks the source, runs the preflights, writes the objects as the ServiceAccount of the
+// delivery, and ends the round with the conditions that say what happened. Each way a round can end has one function. For example, a
+// source that the preflights stop ends in endBlocked, which also keeps the running objects as they were delivered.
+
 func ruleIDs() []string { return preflight.Rules() }
 
 // preflightRules writes the preflights of a spec as a configuration of kapp's.
@@ -68,6 +72,9 @@ func (r *run) resumedApplier(ctx context.Context) (a *apply.Applier, unlock func
 }
 
 // checkAndApply checks and applies the fetched objects, and returns when to check again.
+//
+// What was blocked before is not judged again as long as source, spec and annotation are the same, with one exception: the features
+// that are off may have changed. process outlives the time-out of the round, and is for what has to be done after it.
 func (r *run) checkAndApply(process context.Context, cfg *config.Config, got *fetched) time.Duration {
 	ctx, cancel := context.WithTimeoutCause(process, r.applyTimeout(), errTimeout)
 	defer cancel()
@@ -229,6 +236,9 @@ func objectsOf(set *input.Set) ([]apply.Object, *config.Config, error) {
 }
 
 // runPreflights runs the preflights and reports whether they stop the plan.
+//
+// Its decision goes into the status, so that the same source is not judged, and told of, again. Stored objects that could not be read
+// make it an error and no decision, because the next try may read them.
 func (r *run) runPreflights(ctx context.Context, cfg *config.Config, a *apply.Applier, plan *apply.Plan, set *input.Set, got *fetched, decision *v1alpha1.Decided) (bool, error) {
 	ran, err := a.Preflight(ctx, plan, apply.PreflightOptions{Enabled: cfg.Enabled})
 	if err != nil {

@@ -27,6 +27,10 @@ import (
 	"sluice.dev/requester"
 )
 
+// The controller does one round for a delivery at a time. A delivery is due when it changes, when its request ends, when one that it
+// depends on becomes ready, or when its interval is over. Deliveries of different namespaces take turns, so that one team with many
+// of them does not hold up the others.
+
 // Role is the role of sluice serve that runs this controller.
 const Role = "delivery"
 
@@ -185,6 +189,8 @@ func (c *Controller) onUpdate(before, after any) {
 	}
 }
 
+// onDelete drops what the process remembers of a delivery that is gone, and queues those that depend on it: they have to say that it
+// is missing.
 func (c *Controller) onDelete(o any) {
 	if last, ok := o.(cache.DeletedFinalStateUnknown); ok {
 		o = last.Obj

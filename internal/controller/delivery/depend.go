@@ -10,6 +10,10 @@ import (
 	"sluice.dev/api/v1alpha1"
 )
 
+// A delivery can wait for others: spec.dependsOn names them. It waits until they are ready with their present specs. A circle would
+// wait for ever, so it is reported as one. For example: a depends on b, and b on a; both say so in the condition Ready, with the
+// reason DependencyCycle.
+
 // isReady reports whether a delivery is ready with its present spec.
 func isReady(d *v1alpha1.Delivery) bool {
 	c := meta.FindStatusCondition(d.Status.Conditions, v1alpha1.ConditionReady)

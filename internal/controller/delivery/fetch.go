@@ -20,6 +20,10 @@ import (
 	"sluice.dev/requester"
 )
 
+// The source is fetched by a ResolutionRequest, like those of a Tekton run: the resolvers have the rights, the caches and the
+// policies. The controller creates the request and goes on with other work. Its end queues the delivery again, and then this file
+// reads the content. The next round deletes the request and creates another one.
+
 // lookAgain bounds the delay that a missed event can cause.
 const lookAgain = time.Minute
 
@@ -120,6 +124,9 @@ func failureMessage(failed *requester.FailedError) string {
 }
 
 // endUnresolved says that the source could not be fetched, and returns when to try again.
+//
+// An error that only says that the API server does not answer changes no condition: it could not be written either. Causes that need
+// a person make the delivery Stalled.
 func (r *run) endUnresolved(ctx context.Context, err error) time.Duration {
 	var message string
 	reason := v1alpha1.ReasonResolutionFailed

@@ -19,6 +19,9 @@ import (
 	"sluice.dev/internal/brief"
 )
 
+// This file deletes what was delivered when a delivery is deleted, if its policy says so. With another policy, the objects and the
+// inventory stay, and sluice delete can remove them later.
+
 // A delivery with deletionPolicy Delete has a finalizer: its objects are deleted before the delivery is. The controller tries for
 // spec.timeout. After that, the remaining objects and the inventory stay, and the delivery is deleted, so that nothing blocks it
 // for ever.

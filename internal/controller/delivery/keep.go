@@ -36,6 +36,9 @@ import (
 const stopped = "a later revision is not applied: the preflights stop it"
 
 // checkRunning checks the running objects, if a check is due, and returns when to check again.
+//
+// It is due once in a round: KeptTime has the last check, and CheckedTime the last round. If the process does not remember the
+// content, it asks for exactly the revision that was applied.
 func (r *run) checkRunning(process context.Context, cfg *config.Config) time.Duration {
 	st := &r.d.Status
 	if st.Applied == nil {

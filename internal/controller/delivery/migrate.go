@@ -14,6 +14,9 @@ import (
 	"sluice.dev/internal/migrate"
 )
 
+// A source may remove a version of a CRD in which objects are still stored. The API server refuses that. With spec.migrate the
+// objects are rewritten in the storage version first, as sluice migrate does it.
+
 // tellProgress is how often the status shows the progress of a migration.
 const tellProgress = 5 * time.Second
 

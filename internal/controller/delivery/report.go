@@ -19,6 +19,9 @@ import (
 	"sluice.dev/report"
 )
 
+// What the preflights found goes into three places: the condition has the few worst findings in one sentence, the status has some
+// more with their witnesses, and a ConfigMap has the whole report. Each place has a limit of its own.
+
 const (
 	reportPrefix = "sluice-report-"
 	// maxWorst bounds the findings in the status, maxWitness each of their witnesses, in bytes.
@@ -58,6 +61,7 @@ func allLevels() []report.Level {
 	return append(out, "")
 }
 
+// shortFinding returns a finding in the size that a status has room for. Longer texts are cut at the end.
 func shortFinding(f *report.Finding) v1alpha1.DeliveryFinding {
 	out := v1alpha1.DeliveryFinding{
 		Rule: f.Rule, Level: string(f.Level), Severity: string(f.Severity), CRD: f.CRD, Version: f.Version, Path: brief.Clip(f.Path, maxEvent),

@@ -22,6 +22,10 @@ import (
 	"sluice.dev/internal/sourceurl"
 )
 
+// A round decides what is due for a delivery: nothing yet, a look at objects that were not ready, the correction of drift, or a new
+// fetch. The decision comes from the status alone, so any process can make it. For example, a delivery that was blocked is not judged
+// again before its interval is over, unless its spec or the annotation changes.
+
 // run is one look at a delivery. It changes the status of d, which the caller writes.
 type run struct {
 	*Controller
@@ -57,6 +61,9 @@ var ended = []string{
 }
 
 // deliverDue does the due work and returns when to check again, 0 for not before something changes.
+//
+// Before the interval is over, only what was not ready, or is blocked, is looked at again. The order of the steps is that of their
+// cost: the configuration and the dependencies are checked before anything is fetched.
 func (r *run) deliverDue(ctx context.Context) time.Duration {
 	st := &r.d.Status
 	if r.d.Spec.Suspend {

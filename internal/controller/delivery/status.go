@@ -14,6 +14,9 @@ import (
 	"sluice.dev/internal/brief"
 )
 
+// Conditions and events of a delivery. A condition says what is so, and an event that something has changed: the same message again
+// sends no event.
+
 const (
 	// maxMessage bounds the message of a condition, in bytes.
 	maxMessage = 2000

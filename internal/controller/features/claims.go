@@ -104,6 +104,9 @@ func askAnyway(w *hook) {
 
 // keepClaims adds the alternatives of the stored webhook about claims to the wanted ones. During a transition, this webhook cannot be
 // called for every write as others are, because its rules include the status.
+//
+// If the conditions of both would be too long together, the API server asks for every write, and does not wait for the answer longer
+// than a second.
 func keepClaims(w, have *hook) {
 	ways := slices.Concat(claimWays(w), claimWays(have))
 	slices.Sort(ways)

@@ -90,6 +90,8 @@ func (c *Controller) runSession(outer context.Context, can server, ready func())
 }
 
 // watchedKinds lists the watched kinds of admissionregistration.k8s.io/v1.
+//
+// A kind that the API server does not serve is left out: its informer would never be in sync.
 func (s *session) watchedKinds() map[string]runtime.Object {
 	out := map[string]runtime.Object{
 		validatingHooks: &admissionregistrationv1.ValidatingWebhookConfiguration{},
@@ -107,6 +109,9 @@ func (s *session) watchedKinds() map[string]runtime.Object {
 }
 
 // watchResource watches the objects of a resource that the controller has made.
+//
+// The configurations of webhooks are watched by name, and a change there is about all components. Other objects are watched by the
+// label of the controller.
 func (s *session) watchResource(resource string, of runtime.Object) (cache.SharedIndexInformer, error) {
 	list := cache.NewFilteredListWatchFromClient(s.objects.rest, resource, metav1.NamespaceAll, func(o *metav1.ListOptions) {
 		if resource == validatingHooks || resource == mutatingHooks {
@@ -156,6 +161,9 @@ func (s *session) queueAll() {
 }
 
 // reconcileComponent does the due work for a component and returns when to check again, 0 for not before something changes.
+//
+// The key is the name of a component, [anchors] or [addressUser]. The order of the steps is that of what may go wrong: without a plan
+// nothing is written, and the status is written last, with what became of the rest.
 func (s *session) reconcileComponent(ctx context.Context, key string) (time.Duration, error) {
 	if key == addressUser {
 		s.queueAll()
@@ -195,6 +203,8 @@ func (s *session) reconcileComponent(ctx context.Context, key string) (time.Dura
 }
 
 // deleteMade deletes the objects that were made for a deleted component.
+//
+// Bindings go before policies. The features of the component are told that it is gone.
 func (s *session) deleteMade(ctx context.Context, name string) error {
 	s.settings.keepOnly(name, nil)
 	for _, near := range s.rememberedOf(name).near {

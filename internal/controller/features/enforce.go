@@ -25,6 +25,9 @@ import (
 const observeWithin = 20 * time.Second
 
 // enforcePlan writes the wanted objects, and returns when to check again.
+//
+// Settings that are not known yet stop it, because policies of other settings might open a part. Between two writes of the policies
+// of one component there is a pause, so that a series of changes costs few writes.
 func (s *session) enforcePlan(ctx context.Context, p *plan, done *outcome) time.Duration {
 	done.failed, done.waiting, done.fresh = map[string]error{}, map[string]bool{}, map[string]bool{}
 	done.warned, done.frozen, done.removed = map[string]string{}, s.frozenPolicies(p), map[string]bool{}
@@ -143,6 +146,9 @@ func (s *session) writeObject(ctx context.Context, want object, done *outcome) e
 }
 
 // recordTypeCheck records the API server's type check of an object, and how long to wait for it.
+//
+// A policy that was just written is not in force yet, and counts as waiting. A warning of the type check changes nothing but the
+// message.
 func (s *session) recordTypeCheck(have object, done *outcome) {
 	s.mu.Lock()
 	age := s.Clock.Since(s.applied[keyOf(have)].at)
@@ -215,6 +221,9 @@ func (s *session) removeOthers(ctx context.Context, p *plan, wanted map[string]b
 }
 
 // enforceByHook makes the API server call the webhook for the parts that need it.
+//
+// If the definition of a feature that the webhook enforces has become bad, its webhooks stay as they are. If a resource is missing,
+// the rules about it stay too, so that nothing is open when the resource comes back.
 func (s *session) enforceByHook(ctx context.Context, p *plan, done *outcome) {
 	address := s.settings.watchedState(ctx, addressUser, v1alpha1.ConfigMapReference{Namespace: s.Namespace, Name: Address})
 	if !address.known {

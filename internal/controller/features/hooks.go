@@ -165,6 +165,8 @@ type hookMaker struct {
 }
 
 // hooksOf lists what of a component the webhook is asked for. conditions tells whether the API server knows match conditions.
+//
+// The order of the webhooks is fixed, because the stored ones are compared with them.
 func hooksOf(p *plan, namespace string, address map[string]string, conditions bool) *hookSet {
 	m := &hookMaker{p, namespace, address, conditions, map[string]*question{}, map[hookedResource][]*feature.Target{}}
 	m.collectQuestions()
@@ -226,6 +228,9 @@ func (m *hookMaker) collectQuestions() {
 }
 
 // addQuestion has the webhook asked about the parts of a feature.
+//
+// Features that name different versions of a resource with a conversion webhook are asked about under different names; see
+// [namedVersions]. The versions in elsewhere are those that all features of a question leave to another webhook.
 func (m *hookMaker) addQuestion(ask string, f *feature.Feature, e *policy.Enforced) {
 	k, version := hookedResource{e.Group, e.Resource}, cmp.Or(e.Version, "*")
 	if f.Spec.Parts[e.Part].WholeVersion {
@@ -374,6 +379,9 @@ func versionConditions(versions, elsewhere map[hookedResource][]string) (out []a
 
 // matchConditions let some writes pass without the webhook, even if it is down: writes that only change metadata and status, and
 // objects without any of the gated fields. The webhook judges the others.
+//
+// A condition that would be too long is left out, and the webhook is asked more often. With several resources, each has an
+// alternative of its own, since a condition is about all rules of a webhook.
 func matchConditions(targets map[hookedResource][]*feature.Target) []admissionregistrationv1.MatchCondition {
 	var all []*feature.Target
 	for _, list := range targets {

@@ -91,6 +91,8 @@ func (c *cover) coversGate(gate, version string) bool {
 }
 
 // givesPartTo reports whether the wanted policy leaves a part to another one that the stored policy enforces itself.
+//
+// A policy for all versions gives a part as soon as another one takes the gate in any version.
 func (c *change) givesPartTo(other object) bool {
 	have, ok := coverOf(c.have)
 	want, isPolicy := coverOf(c.want)

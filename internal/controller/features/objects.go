@@ -110,6 +110,8 @@ func setDefaults(o runtime.Object) {
 }
 
 // sameAsWanted reports whether the stored object has the wanted spec, and the wanted labels and annotations.
+//
+// Further labels and annotations are allowed, as other tools set them. An object that is being deleted is never as it is wanted.
 func sameAsWanted(want, have object) bool {
 	if have.GetDeletionTimestamp() != nil {
 		return false

@@ -118,6 +118,9 @@ func (h *Webhook) namespaceLabels(ctx context.Context, namespace string) map[str
 }
 
 // mayUse asks whether the user may use a feature.
+//
+// An error counts as no: the feature is closed, and the user can try again. The key of the answer is a digest, because groups and
+// extra fields may be long.
 func (h *Webhook) mayUse(ctx context.Context, req *admissionv1.AdmissionRequest, name string) bool {
 	extra := map[string]authorizationv1.ExtraValue{}
 	for k, v := range req.UserInfo.Extra {

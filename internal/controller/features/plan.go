@@ -50,6 +50,9 @@ func (p *planner) forgetComponent(component string) {
 
 // planComponent returns the wanted state for a component. The error means that the API server did not answer; errors of definitions and settings
 // are not included.
+//
+// What the plan says of settings is copied from the memory, which the next plan may change. The order matters: the model says where
+// the settings are, and the settings say which policies are needed.
 func (p *planner) planComponent(ctx context.Context, c *v1alpha1.Component) (*plan, error) {
 	r := p.rememberedOf(c.Name)
 	out := &plan{component: c, features: p.featuresOf(c.Name)}
@@ -98,6 +101,9 @@ func (r *remembered) lastGood(m *feature.Model) *feature.Settings {
 }
 
 // readSettings finds the settings that are in force.
+//
+// A ConfigMap that cannot be read keeps the last good settings, and without any nothing is known. A missing one means the defaults in
+// baked mode, and the last good settings in live mode, where it is made again. has is false for a component without a ConfigMap.
 func (out *plan) readSettings(r *remembered, has bool) {
 	var settings *feature.Settings
 	if out.current.exists {
@@ -129,6 +135,9 @@ func (out *plan) readSettings(r *remembered, has bool) {
 }
 
 // defineModel makes the model, unless its inputs have not changed.
+//
+// The key has everything that the model depends on, also the day, because stages have dates. A resource that is missing is left out
+// of the known ones, so that parts of it wait and are no errors.
 func (p *planner) defineModel(ctx context.Context, r *remembered, out *plan) error {
 	day, _ := p.today()
 	resources, err := p.readResources(ctx, out.features)
@@ -360,6 +369,9 @@ func (p *planner) readCRD(ctx context.Context, name string) (*knownCRD, error) {
 }
 
 // compilePolicies makes the policies, unless their inputs have not changed.
+//
+// In live mode the policies read the settings themselves, so a change of the settings alone needs no new ones. In baked mode the key
+// has the state of each feature.
 func (p *planner) compilePolicies(ctx context.Context, r *remembered, out *plan) error {
 	rt := skew.Runtime(skew.Live(out.model, p.reportsOf(out.model.Component()), p.Clock.Now()))
 	out.states = out.model.Resolve(out.settings, rt)

@@ -64,6 +64,9 @@ func stateDigest(parts ...any) string {
 
 // probePolicies are the policies of a component that show whether the API server has the others, for each kind that the component has. state
 // is empty if it has none.
+//
+// The state is a digest of all stored policies of the component, with their generations. So the probe differs whenever one of them
+// does.
 func (s *session) probePolicies(p *plan) (list []object, state string) {
 	var stored []string
 	var there []object
@@ -198,6 +201,9 @@ func (s *session) checkProbes(ctx context.Context, p *plan, probes []object, sta
 }
 
 // seePolicies writes the probes and checks the answers.
+//
+// A validating policy answers by a warning with the state, and a mutating one by the holder of the Lease. An error of the dry run
+// matters only where the answer is in the Lease: the warnings come with a refusal too.
 func (s *session) seePolicies(ctx context.Context, probes []object, state string) error {
 	mutating, validating := hasResource(probes, mutatingPolicies), hasResource(probes, validatingPolicies)
 	for _, want := range probes {
@@ -225,6 +231,9 @@ func (s *session) seePolicies(ctx context.Context, probes []object, state string
 }
 
 // seeHooks makes the API server call the webhook, if a call is due.
+//
+// A webhook that was seen is called again after [lookAtWebhook]. One call without an answer may be chance, so the state changes with
+// the second. now is the memory of earlier calls and is updated.
 func (s *session) seeHooks(ctx context.Context, p *plan, want string, now *seen, done *outcome) {
 	since := s.Clock.Since(now.asked)
 	current := now.hooks == want+p.inputsDigest()

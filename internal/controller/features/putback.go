@@ -116,6 +116,8 @@ func (s *session) guardStands(p *plan) bool {
 }
 
 // cleanSettings divides settings into those that are good for a model and the bad ones, each with its key and error.
+//
+// data is not changed. If the errors cannot be traced to single keys, all settings are left out.
 func cleanSettings(m *feature.Model, data map[string]string) (good map[string]string, without []string) {
 	good = maps.Clone(data)
 	for range maxCleanings {
@@ -138,6 +140,9 @@ func cleanSettings(m *feature.Model, data map[string]string) (good map[string]st
 }
 
 // leaveOut removes the setting that an error is about; it reports whether there was one.
+//
+// An error may be about a key of its own, about an entry in the list of gates, or about the list as a whole. Of two places that
+// disagree about a feature, both are removed, because nobody knows which one was meant.
 func leaveOut(m *feature.Model, data map[string]string, f feature.Finding) bool {
 	before := len(data)
 	list, listed := data[m.Spec().GatesKey]

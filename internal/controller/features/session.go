@@ -164,6 +164,8 @@ func shorterWait(a, b time.Duration) time.Duration {
 }
 
 // storedObject is the newest known stored object with the name of an object; nil if there is none.
+//
+// An own write counts until the watch has passed it: resource versions tell which of the two is newer.
 func (s *session) storedObject(want object) object {
 	i := s.stores[resourceOf(want)]
 	if i == nil {

@@ -54,6 +54,8 @@ type configMapWatch struct {
 }
 
 // watchedState returns the known state of a ConfigMap, and watches it for that user until [configMaps.keepOnly] ends that.
+//
+// The first call for a ConfigMap starts the watch and returns a state that is not known; changed is called when it is.
 func (c *configMaps) watchedState(ctx context.Context, user string, ref v1alpha1.ConfigMapReference) configMap {
 	c.mu.Lock()
 	defer c.mu.Unlock()

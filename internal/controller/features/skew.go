@@ -38,6 +38,8 @@ func (w *world) listenToReports() error {
 }
 
 // recordReport records a report, and its earlier state.
+//
+// A report that did not count before, because it was too old, is a change too when it is renewed.
 func (w *world) recordReport(before, after any) {
 	r, ok := after.(*v1alpha1.FeatureReport)
 	if !ok {

@@ -22,6 +22,9 @@ import (
 var errFrozen = errors.New("it stays as it was, because another feature that it enforces has errors")
 
 // observeStanding finds the differences from the wanted state.
+//
+// Objects that wait for their replacement are as they should be for now, and do not count. What it finds is also remembered, for a
+// round in which nothing may be written.
 func (s *session) observeStanding(p *plan, done *outcome) {
 	stored := s.boundPolicies(p, done)
 	asked := map[string]map[string]bool{}
@@ -161,6 +164,9 @@ func readBy(binding object) *v1alpha1.ConfigMapReference {
 }
 
 // enforcedNow is the enforcement by what was written now.
+//
+// Open means that writes with the part pass. An object that is missing leaves the part open. What stands as it was before is left to
+// enforcedAsBefore.
 func (p *plan) enforcedNow(done *outcome) (out []skew.Enforced) {
 	old := map[string]bool{}
 	for i := range done.stale {

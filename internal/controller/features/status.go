@@ -26,6 +26,9 @@ import (
 
 // writeStatus writes the outcome for a component and its features into their status, and sends events about changes. It returns when to check
 // again.
+//
+// A failed write is tried again soon, since the status is all that users see. done may have come from a round that wrote nothing;
+// then conditions about the enforcement stay as they are.
 func (s *session) writeStatus(ctx context.Context, p *plan, done *outcome) time.Duration {
 	if done.reading {
 		return 0 // it is looked at again in a moment
@@ -83,6 +86,9 @@ func (s *session) writeStatus(ctx context.Context, p *plan, done *outcome) time.
 }
 
 // featureStatus fills in the status of a feature.
+//
+// The number of uses is independent of the rest, and stays when the definition becomes bad. Accepted comes first, because the other
+// conditions depend on what it says.
 func (s *session) featureStatus(p *plan, f *v1alpha1.Feature, enforcers []v1alpha1.Enforcer, done *outcome) {
 	gate := f.Spec.Gate
 	st := &f.Status
@@ -487,6 +493,9 @@ func (s *session) writeOrphans(ctx context.Context, component string) error {
 }
 
 // storeStatus writes a changed status and sends events about changed conditions. It reports whether to try again.
+//
+// An event is sent only for a condition that is new or has another status or reason, and only once the status is written: otherwise
+// the next try would send it again.
 func (s *session) storeStatus(ctx context.Context, resource string, o object, before, after any, was, is []metav1.Condition) (again bool) {
 	if equality.Semantic.DeepEqual(before, after) {
 		return false

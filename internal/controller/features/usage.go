@@ -51,6 +51,9 @@ func newUsage(c clock.Clock, interval time.Duration, namespace string, log *slog
 }
 
 // setGated sets the resources of a component to count; nil if there are none, or if another process counts them.
+//
+// A change of a definition brings the next count forward, though not at once and not too often: definitions often change several
+// times in a row.
 func (u *usage) setGated(component string, of *gatedBy) {
 	if u.interval <= 0 {
 		return
@@ -229,6 +232,9 @@ type counted struct {
 }
 
 // countedUse returns the known use of a feature of a model.
+//
+// The number of a feature is the sum over its resources, and is as old as the oldest count among them. It is known only if each
+// resource was counted with the model of now.
 func (u *usage) countedUse(m *feature.Model, f *feature.Feature) (out counted) {
 	u.mu.Lock()
 	defer u.mu.Unlock()

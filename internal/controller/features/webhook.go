@@ -150,6 +150,9 @@ func (h *Webhook) runSession(outer context.Context, can server, ready func()) er
 }
 
 // updateJudge updates the judge of a component. It reports whether its state is known, and when to check again.
+//
+// A component whose settings are not known has no judge yet, or keeps its earlier one. A report of a process expires without an
+// event, so the judge looks again in time.
 func (h *Webhook) updateJudge(ctx context.Context, p *planner, name string) (known bool, again time.Duration, err error) {
 	_, again = p.today()
 	c := p.componentCopy(name)
@@ -261,6 +264,9 @@ func (h *Webhook) reviewRequest(ctx context.Context, j *judge, ask string, req *
 }
 
 // decideWrite answers what a webhook is asked about a write.
+//
+// The evaluator of each purpose has only the features with that reaction. So a refusal never hides what would be dropped or warned
+// of.
 func (j *judge) decideWrite(ask string, q *feature.Request) (outcome string, resp *admissionv1.AdmissionResponse) {
 	d := j.evaluators[ask].Evaluate(q)
 	outcome, resp = outcomeAllowed, &admissionv1.AdmissionResponse{Allowed: true}

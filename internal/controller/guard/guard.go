@@ -17,6 +17,10 @@ import (
 	"sluice.dev/report"
 )
 
+// The API server asks the guard before it changes or deletes a CRD, whoever asks for that: kubectl, Helm, an operator. The guard
+// decodes as little as it can at first, because most requests need no judgement: writes of the status, of labels, or of the CA
+// bundle. For example, an update by cert-manager's injector is allowed without a comparison.
+
 // Role is the role of sluice serve.
 const Role = "crd-guard"
 

@@ -21,6 +21,10 @@ import (
 	"sluice.dev/report"
 )
 
+// Are objects of a CRD stored? The deletion of a CRD deletes them, so the answer decides whether the deletion is refused. It comes
+// from a list of the objects and not from the conditions of the CRD, which other clients can write. A wrong "none" would lose data,
+// and a wrong "some" only needs the annotation.
+
 // servedAfter bounds the time that the API server needs to serve a CRD that was just established. Its controllers need the same time to
 // correct conditions that another client has written.
 const servedAfter = 2 * time.Second

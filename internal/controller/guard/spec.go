@@ -13,6 +13,10 @@ import (
 	utiljson "k8s.io/apimachinery/pkg/util/json"
 )
 
+// This file looks at CRDs in JSON, before they are decoded. A schema takes much more memory as Go values than as JSON, and anybody
+// who may write CRDs can send large ones, many at once. What the guard needs first is cheap to see: whether the spec has changed, and
+// how large it is.
+
 // specOf returns the unchanged spec of a CRD in JSON.
 func specOf(object []byte) (json.RawMessage, error) {
 	var crd struct {

@@ -18,6 +18,10 @@ import (
 	"sluice.dev/report"
 )
 
+// This file judges an update by the same comparison as sluice check. Any client can cause it, within the time-out of an admission
+// webhook. So its work, its memory and its time are bounded, and it runs only while there is room. What could not be compared in time
+// is undecided, and not safe.
+
 const ruleChanged = "schema-changed"
 
 var (
@@ -26,6 +30,9 @@ var (
 )
 
 // judgeUpdate judges an update. It returns nil for one that needs no check.
+//
+// An error means that the request makes no sense. A spec of too many JSON objects is not decoded, and undecided. The change of an
+// update that could not be compared for lack of time is marked as hurried.
 func (g *Guard) judgeUpdate(ctx context.Context, req *admissionv1.AdmissionRequest) (*change, error) {
 	oldSpec, err := specOf(req.OldObject.Raw)
 	if err != nil {

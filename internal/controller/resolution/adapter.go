@@ -29,6 +29,11 @@ import (
 	"sluice.dev/resolve"
 )
 
+// The adapter brings a request to its resolver and the result back into its status. A request is worked on by one worker of one
+// process, as far as that can be known. If two work on it, the first write counts, and the other sees a finished request. For
+// example, a request of namespace a waits in the queue while the requests of a that run hold its share of the slots, and one of
+// namespace b goes first.
+
 // key names one request for as long as it exists: another request of the same name has another UID.
 type key struct {
 	namespace, name string
@@ -185,6 +190,8 @@ func (a *Adapter) labelSelectors() []string {
 	}
 }
 
+// informFor returns an informer for the requests that a label selector chooses. Its cache has them without their content; see
+// slimRequest.
 func (a *Adapter) informFor(selector string) (cache.SharedIndexInformer, error) {
 	i, err := newInformer(a.Client, selector, slimRequest)
 	if err != nil {
@@ -202,6 +209,7 @@ func keyOf(r *v1beta1.ResolutionRequest) key {
 	return key{namespace: r.Namespace, name: r.Name, uid: r.UID}
 }
 
+// onObject queues a request that has work to do, and ends the work on one that is finished or is being deleted.
 func (a *Adapter) onObject(o any) {
 	r, ok := o.(*v1beta1.ResolutionRequest)
 	if !ok {
@@ -286,6 +294,9 @@ func (k key) requestIn(store cache.Store) *v1beta1.ResolutionRequest {
 	return nil
 }
 
+// resolveAndFinish resolves one request and writes the result. A request that ends meanwhile gets none: its context ends with the
+// cause, and the write is left out. A write that has begun when the process ends has shutdownGrace. A request that is not resolved by
+// then stays unfinished.
 func (a *Adapter) resolveAndFinish(process context.Context, k key) {
 	r := a.cachedRequest(k)
 	if r == nil || r.DeletionTimestamp != nil || r.Status.Finished() {
@@ -342,6 +353,9 @@ func outlivingContext(parent context.Context, c clock.Clock, d time.Duration) (c
 }
 
 // resolveRequest resolves the request and finds a place for the result, in the time that the request has left.
+//
+// held is memory that the result takes; the caller releases it when the result is written. It is nil after an error. A resolver that
+// panics fails its request and not the process.
 func (a *Adapter) resolveRequest(ctx context.Context, r *v1beta1.ResolutionRequest, name string, limit time.Duration) (res *resolve.Resource, held *resolve.Reservation, where kept, err error) {
 	if _, err := resolution.Resolver(r.Labels); err != nil {
 		return nil, nil, kept{}, resolve.Errorf(resolve.ReasonInvalid, "%w", err)
@@ -494,6 +508,9 @@ func ParamValue(v v1beta1.ParamValue) resolve.Value {
 func writeBytes(size int) int64 { return int64(size)*4/3 + 4<<10 }
 
 // writeResult writes the result of the request, and reports it in events and metrics.
+//
+// If the API server refuses the content, the request fails with that reason, or it would wait for its time-out. If it refuses the
+// status altogether, the request stays in progress.
 func (a *Adapter) writeResult(ctx context.Context, k key, r *v1beta1.ResolutionRequest, name string, start time.Time, res *resolve.Resource, where kept, err error) {
 	writing, now := a.Clock.Now(), a.Server.Now()
 	var s statusFields

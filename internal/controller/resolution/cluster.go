@@ -10,6 +10,9 @@ import (
 	"sluice.dev/resolve"
 )
 
+// Resolvers read Secrets in the requester's namespace, with the rights of their own ServiceAccount. By default it has none there: the
+// owner of the namespace gives them by a RoleBinding. So the error for a missing right has the command that gives it.
+
 // Credentials reads Secrets and ServiceAccounts with the rights of the process. It implements [resolve.Secrets].
 type Credentials struct {
 	Kube kubernetes.Interface
@@ -46,6 +49,8 @@ func (c Credentials) ImagePullSecrets(ctx context.Context, namespace, name strin
 	return out, nil
 }
 
+// explainError says in terms of package resolve why an object could not be read. A missing object or right is permanent, and anything
+// else may pass, so that the framework tries it again.
 func (c Credentials) explainError(ctx context.Context, err error, kind, namespace, name string) error {
 	switch {
 	case apierrors.IsNotFound(err):

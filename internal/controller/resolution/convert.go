@@ -16,6 +16,9 @@ import (
 	"sluice.dev/api/resolution/v1alpha1"
 )
 
+// The API server stores requests in one version and asks this webhook for the other one. It sends all objects of a list at once, with
+// their content, which may be tens of megabytes. So the review is converted while it is read, and only the answer is held as a whole.
+
 const (
 	// maxReview bounds a conversion review, in bytes. The API server sends all objects of a list in one, with their
 	// content, and the answer has to be held until it is known to be whole.
@@ -49,6 +52,8 @@ func (c *Converter) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	convertReview(w, r, c.most)
 }
 
+// convertReview answers one review. What is no review, or too large, gets a code from 400 on, which the API server reports to its
+// client.
 func convertReview(w http.ResponseWriter, r *http.Request, most int64) {
 	review := reading{out: &bytes.Buffer{}}
 	if r.ContentLength > most {
@@ -171,6 +176,8 @@ func eachWithin(dec *json.Decoder, open json.Delim, f func() error) (there bool,
 	return err == nil, err
 }
 
+// convertObject converts one object and appends it to the answer. After the first failure nothing is converted any more, and what is
+// there is dropped: the API server takes all objects or none.
 func (v *reading) convertObject(object json.RawMessage) {
 	if v.failure != nil {
 		return
@@ -207,6 +214,7 @@ func (v *reading) answerFrame() (head, tail []byte, err error) {
 	return append(before, `"convertedObjects":[`...), append([]byte(`]`), after...), nil
 }
 
+// convertOne returns an object in another version. Its integers stay integers, also those over 2^53, which float64 would round.
 func convertOne(data []byte, to string) ([]byte, error) {
 	var object map[string]any
 	if err := utiljson.Unmarshal(data, &object); err != nil {

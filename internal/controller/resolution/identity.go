@@ -15,6 +15,10 @@ import (
 	"sluice.dev/resolve"
 )
 
+// On whose behalf is a request made? A request carries no identity, and its parameters are the requester's words. But the run that
+// controls it has a ServiceAccount, which is read from the API. For example, a request that TaskRun build in namespace a controls is
+// made for system:serviceaccount:a:SERVICEACCOUNT of that run.
+
 // runs lists the kinds that have a ServiceAccount, with the version and the path of the account: the runs of Tekton Pipelines,
 // where older versions have another path, and deliveries.
 var runs = map[schema.GroupKind]struct {

@@ -19,6 +19,10 @@ import (
 	"sluice.dev/resolve"
 )
 
+// A request may name a resolver that nobody runs, by a mistake or because it is not installed. It would wait for its time-out, and
+// say nothing about the cause. The lifecycle controller ends it sooner if it can be sure: no process has the role, and no ConfigMap
+// says that one ever had.
+
 // labelSchema is on the ConfigMap with the schema of a resolver, which it names.
 const labelSchema = "sluice.dev/resolver"
 

@@ -17,6 +17,10 @@ import (
 	"sluice.dev/resolve"
 )
 
+// A request holds content up to a limit, since etcd takes objects up to 1.5 MiB. Larger content is compressed if it fits then, or
+// goes to a store, and the request has a reference and a digest. Both need fields that Tekton's own CRD does not have. So the adapter
+// asks the API server whether this cluster has them.
+
 const (
 	// DefaultMaxContent is the default of the limit of content that is compressed or in a store, in bytes: what resolvers
 	// take from a remote by default.

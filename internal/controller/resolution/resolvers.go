@@ -15,6 +15,9 @@ import (
 	"sluice.dev/resolve/verify"
 )
 
+// All resolvers of a process share the framework of package resolve, and some ConfigMaps: which are switched off, what must be
+// signed, how large the cache is. This file reads those, and connects the framework to the adapter.
+
 // Names of ConfigMaps that all resolvers share. The first is Tekton's.
 const (
 	FlagsConfigMap        = "resolvers-feature-flags"

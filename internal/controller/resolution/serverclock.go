@@ -9,6 +9,9 @@ import (
 	"k8s.io/utils/clock"
 )
 
+// Creation times come from the API server, and time-outs are measured from them. If the clock of this node is minutes off, requests
+// would end too early or too late. Each answer of the API server has its time, so no extra request is needed to learn it.
+
 // tolerated is the difference between two clocks that needs no correction. The time in an answer has whole seconds, and is as old
 // as the answer was on its way.
 const tolerated = 2 * time.Second

@@ -16,6 +16,9 @@ import (
 	"k8s.io/utils/clock"
 )
 
+// Operators change settings while processes run. A wrong value must not stop anything: the last good settings hold, and an event at
+// the ConfigMap says what is wrong and what holds instead.
+
 // DefaultTimeout is the time-out of a request if config-defaults does not set one, as in Tekton.
 const DefaultTimeout = time.Minute
 

@@ -16,6 +16,10 @@ import (
 	"sluice.dev/client/versioned"
 )
 
+// A result is written in one patch, which may be more than a megabyte, and has to get through: a resolver has spent seconds on it. So
+// a failed write is tried again for as long as the failure may pass. What will not pass is an error at once, for example a content
+// that etcd finds too large.
+
 const (
 	firstWait = 50 * time.Millisecond
 	lastWait  = 5 * time.Second
@@ -50,6 +54,8 @@ type writer struct {
 
 // writeStatus writes the status unless the request has been finished or deleted meanwhile, and reports whether it did. It tries
 // for as long as ctx allows and the API server may recover; the error is one that does not pass.
+//
+// what is the label of the metric. A refusal for want of rights may pass too: an API server that has just started refuses everybody.
 func (w writer) writeStatus(ctx context.Context, r *v1beta1.ResolutionRequest, s statusFields, what string) (bool, error) {
 	r = w.firstState(ctx, r, len(s.data))
 	var refused time.Time
