@@ -275,14 +275,13 @@ type marks struct {
 // marksOf reads labels and annotations.
 func marksOf(obj map[string]any) marks {
 	texts := map[string]string{}
-	for _, field := range []string{"labels", "annotations"} {
-		list, _ := metadataOf(obj)[field].(map[string]any)
-		for k, v := range list {
-			if s, ok := v.(string); ok {
-				texts[k] = s
-			}
-		}
-	}
+	copyTexts(texts, metadataOf(obj)["labels"])
+	copyTexts(texts, metadataOf(obj)["annotations"])
+	return marksOfTexts(texts)
+}
+
+// marksOfTexts reads annotations, and labels that stand for annotations.
+func marksOfTexts(texts map[string]string) marks {
 	var out marks
 	for _, key := range slices.Sorted(maps.Keys(texts)) {
 		read := foreign[key]

@@ -298,12 +298,7 @@ func configMapDataOf(obj map[string]any) map[string]string {
 		return nil
 	}
 	out := map[string]string{}
-	data, _ := obj["data"].(map[string]any)
-	for k, v := range data {
-		if s, ok := v.(string); ok {
-			out[k] = s
-		}
-	}
+	copyTexts(out, obj["data"])
 	binary, _ := obj["binaryData"].(map[string]any)
 	return feature.SettingsOf(out, binary)
 }
@@ -346,26 +341,18 @@ func (g *gateCheck) namespaceLabels(ctx context.Context, namespace string) (map[
 		return labels, nil
 	}
 	labels := map[string]string{}
-	add := func(obj map[string]any) {
-		list, _ := metadataOf(obj)["labels"].(map[string]any)
-		for k, v := range list {
-			if s, ok := v.(string); ok {
-				labels[k] = s
-			}
-		}
-	}
 	live, err := g.client.fetchObject(ctx, listPath("", "v1", "namespaces", "")+"/"+namespace)
 	if err != nil && !apierrors.IsForbidden(err) { // if the user cannot read the Namespace, its opt-in does not count
 		return nil, err
 	}
-	add(live)
+	copyTexts(labels, metadataOf(live)["labels"])
 	for it := range eachOf(g.plan.Items) {
 		if isNamespace(it.ID) && it.Name == namespace {
 			content, err := it.decodeContent()
 			if err != nil {
 				return nil, err
 			}
-			add(content)
+			copyTexts(labels, metadataOf(content)["labels"])
 		}
 	}
 	g.labels[namespace] = labels

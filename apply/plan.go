@@ -94,7 +94,8 @@ func (a *Applier) makeItems(ctx context.Context, p *Plan) error {
 	if err := a.placeObjects(ctx, p, objects, defined); err != nil {
 		return err
 	}
-	if err := p.dropTwins(objects); err != nil {
+	// With the namespaces filled in, two objects may be the same.
+	if p.Items, err = uniqueBy(p.Items, func(it *Item) *Object { return &it.Object }); err != nil {
 		return err
 	}
 	if err := a.versionObjects(ctx, p); err != nil {
@@ -177,24 +178,6 @@ func versionsOf(objects []Object) (out []schema.GroupVersion) {
 		}
 	}
 	return out
-}
-
-// dropTwins fills in the namespaces of the objects, of which two may then be the same, and leaves one of them.
-func (p *Plan) dropTwins(objects []Object) error {
-	for i := range p.Items {
-		objects[i] = p.Items[i].Object
-	}
-	left, err := Unique(objects)
-	if err != nil || len(left) == len(p.Items) {
-		return err
-	}
-	seen := map[ID]bool{}
-	p.Items = slices.DeleteFunc(p.Items, func(i Item) bool {
-		twice := seen[i.ID]
-		seen[i.ID] = true
-		return twice
-	})
-	return nil
 }
 
 // makeItem makes an item of an object. It sets the namespace, the mark of the app and the annotations of the rules.

@@ -39,20 +39,10 @@ func Preflights() []Preflight {
 	}
 }
 
-// PreflightOptions select the preflights that run.
-type PreflightOptions struct {
-	// Enabled is by name; nil enables CRDUpgradeSafety only.
-	Enabled func(name string) bool
-}
-
-// Preflight runs all enabled preflights on a plan, whatever the findings are. The caller decides what fails, by the severities of
+// Preflight runs the preflights on a plan that are enabled, by their names, whatever the findings are. The caller decides what fails, by the severities of
 // the findings and its configuration. An error, of type [*PreflightError], means that a preflight could not run. Then the caller
 // must not apply the plan.
-func (a *Applier) Preflight(ctx context.Context, p *Plan, o PreflightOptions) (*PreflightResult, error) {
-	enabled := o.Enabled
-	if enabled == nil {
-		enabled = func(name string) bool { return name == CRDUpgradeSafety }
-	}
+func (a *Applier) Preflight(ctx context.Context, p *Plan, enabled func(name string) bool) (*PreflightResult, error) {
 	out := &PreflightResult{Found: map[string][]report.CRD{}}
 	run := slices.DeleteFunc(Preflights(), func(f Preflight) bool { return !enabled(f.Name) })
 	if len(run) == 0 {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"sync"
 
@@ -259,14 +260,10 @@ func (o *owners) ownerStays(ctx context.Context, ref metav1.OwnerReference) bool
 
 // marksIn returns the meaning of the annotations and labels of other tools.
 func marksIn(m *metav1.PartialObjectMetadata) marks {
-	texts := func(list map[string]string) map[string]any {
-		out := map[string]any{}
-		for k, v := range list {
-			out[k] = v
-		}
-		return out
-	}
-	return marksOf(map[string]any{"metadata": map[string]any{"labels": texts(m.Labels), "annotations": texts(m.Annotations)}})
+	texts := map[string]string{}
+	maps.Copy(texts, m.Labels)
+	maps.Copy(texts, m.Annotations)
+	return marksOfTexts(texts)
 }
 
 // servedKind is a kind that the server serves.

@@ -33,6 +33,16 @@ func eachOf[T any](list []T) iter.Seq[*T] {
 	}
 }
 
+// copyTexts copies the texts among the values of a map in JSON. A value of another type has none.
+func copyTexts(to map[string]string, from any) {
+	values, _ := from.(map[string]any)
+	for k, v := range values {
+		if s, ok := v.(string); ok {
+			to[k] = s
+		}
+	}
+}
+
 // equalJSON compares JSON values; numbers by their values, not their types.
 func equalJSON(a, b any) bool {
 	return smdvalue.Equals(smdvalue.NewValueInterface(a), smdvalue.NewValueInterface(b))

@@ -404,7 +404,7 @@ func (d *deliverer) makePlan(ctx context.Context, cfg *config.Config) (err error
 
 // runPreflights runs the preflights and tells what they found. It returns whether that blocks.
 func (d *deliverer) runPreflights(ctx context.Context, cfg *config.Config) (bool, error) {
-	ran, err := d.applier.Preflight(ctx, d.plan, apply.PreflightOptions{Enabled: cfg.Enabled})
+	ran, err := d.applier.Preflight(ctx, d.plan, cfg.Enabled)
 	d.told.wipeBar()
 	if err != nil {
 		return false, err

@@ -240,7 +240,7 @@ func objectsOf(set *input.Set) ([]apply.Object, *config.Config, error) {
 // Its decision goes into the status, so that the same source is not judged, and told of, again. Stored objects that could not be read
 // make it an error and no decision, because the next try may read them.
 func (r *run) runPreflights(ctx context.Context, cfg *config.Config, a *apply.Applier, plan *apply.Plan, set *input.Set, got *fetched, decision *v1alpha1.Decided) (bool, error) {
-	ran, err := a.Preflight(ctx, plan, apply.PreflightOptions{Enabled: cfg.Enabled})
+	ran, err := a.Preflight(ctx, plan, cfg.Enabled)
 	if err != nil {
 		return false, err
 	}

@@ -260,7 +260,7 @@ func (r *run) restoreObjects(ctx context.Context, cfg *config.Config, data []byt
 			return "", fmt.Errorf("the spec has changed since, and %s would be another object", id)
 		}
 	}
-	ran, err := a.Preflight(ctx, plan, apply.PreflightOptions{Enabled: cfg.Enabled})
+	ran, err := a.Preflight(ctx, plan, cfg.Enabled)
 	if err != nil {
 		return "", err
 	}
@@ -284,7 +284,7 @@ func (r *run) restoreObjects(ctx context.Context, cfg *config.Config, data []byt
 // sameFeatures reports whether the preflight FeatureGates has the same findings as when the delivery was blocked. If the settings have
 // changed since, the delivery is judged again.
 func (r *run) sameFeatures(ctx context.Context, a *apply.Applier, plan *apply.Plan) (bool, error) {
-	ran, err := a.Preflight(ctx, plan, apply.PreflightOptions{Enabled: func(name string) bool { return name == apply.FeatureGates }})
+	ran, err := a.Preflight(ctx, plan, func(name string) bool { return name == apply.FeatureGates })
 	if err != nil {
 		return false, err
 	}

@@ -40,13 +40,9 @@ type key struct {
 	uid             types.UID
 }
 
-// Resolver is the part of a resolver that the adapter uses. Parameters arrive as the request has them, not yet validated.
+// Resolver is the part of a resolver that the adapter uses. Parameters arrive as the request has them, not yet validated. The reservation is
+// the memory that the result takes, nil for none. The adapter releases it when the result has been written.
 type Resolver interface {
-	Resolve(ctx context.Context, r *resolve.Request) (*resolve.Resource, error)
-}
-
-// Holder is a resolver whose results take memory that is released when they have been written.
-type Holder interface {
 	Hold(ctx context.Context, r *resolve.Request) (*resolve.Resource, *resolve.Reservation, error)
 }
 
@@ -395,11 +391,7 @@ func (a *Adapter) resolveRequest(ctx context.Context, r *v1beta1.ResolutionReque
 			return nil, nil, kept{}, err
 		}
 	}
-	if h, ok := a.Resolvers[name].(Holder); ok {
-		res, held, err = h.Hold(ctx, req)
-	} else {
-		res, err = a.Resolvers[name].Resolve(ctx, req)
-	}
+	res, held, err = a.Resolvers[name].Hold(ctx, req)
 	defer func() {
 		if err != nil {
 			held.Release()

@@ -199,14 +199,7 @@ type framed struct {
 	name string
 }
 
-// Resolve implements [Resolver].
-func (f framed) Resolve(ctx context.Context, r *resolve.Request) (*resolve.Resource, error) {
-	res, held, err := f.Hold(ctx, r)
-	held.Release()
-	return res, err
-}
-
-// Hold implements [Holder].
+// Hold implements [Resolver].
 func (f framed) Hold(ctx context.Context, r *resolve.Request) (*resolve.Resource, *resolve.Reservation, error) {
 	if f.unverified.Load() {
 		return nil, nil, resolve.Errorf(resolve.ReasonForbidden, "the policies in the ConfigMap %s have mistakes, and the resolver %s knows no earlier ones; it does nothing until they are right; an event at the ConfigMap says what is wrong", VerificationConfigMap, f.name)
