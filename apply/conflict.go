@@ -50,6 +50,9 @@ func (e *ConflictError) Error() string {
 var ownerPattern = regexp.MustCompile(`\Aconflict with ("(?:[^"\\]|\\.)*")`)
 
 // conflictsOf returns the conflicts that the server's answer lists; nil if the answer is about something else.
+//
+// The message of a cause has the manager in quotes, and " using VERSION" if the manager updates. A message of another form is taken
+// as a whole for the name of the owner.
 func conflictsOf(it *Item, err error) []Conflict {
 	var status apierrors.APIStatus
 	if !apierrors.IsConflict(err) || !errors.As(err, &status) || status.Status().Details == nil {

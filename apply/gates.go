@@ -102,6 +102,9 @@ func (g *gateCheck) loadFeatures(ctx context.Context, touched []*Item) error {
 }
 
 // addComponent adds a component if its features gate a part of an object that the plan writes.
+//
+// named has the versions that the features name, by resource, and items the plan's items by resource. A wrong definition is told only
+// if it concerns what the plan writes: other features of the component are not this user's business.
 func (g *gateCheck) addComponent(ctx context.Context, c *v1alpha1.Component, features []v1alpha1.Feature, named map[schema.GroupResource]map[string]bool, items map[schema.GroupResource][]*Item) error {
 	resources, err := g.gatedResources(ctx, named, items)
 	if err != nil {
@@ -257,6 +260,9 @@ func (g *gateCheck) crdAfterApply(ctx context.Context, name string) (*apiextensi
 }
 
 // settingsOf returns the data of a component's ConfigMap, as it is and as it will be after the apply; nil stands for a missing one.
+//
+// The apply keeps keys that others have set, and removes those that an earlier apply of ours has set and the manifest no longer has.
+// So neither the live data nor the manifest alone is the answer.
 func (g *gateCheck) settingsOf(ctx context.Context, c *v1alpha1.Component) (before, after map[string]string, err error) {
 	ref := c.Spec.ConfigMap
 	if ref == nil {
@@ -304,6 +310,9 @@ func configMapDataOf(obj map[string]any) map[string]string {
 }
 
 // optedIn reports whether the namespace or this user has opted in to a feature, in one of the ways that its component allows.
+//
+// Answers are kept, because an app may have hundreds of objects in one namespace. The lock is held while the server is asked, so each
+// question is asked once.
 func (g *gateCheck) optedIn(ctx context.Context, c *gated, gate, namespace string) (bool, error) {
 	ways := c.model.Spec().OptIn
 	if ways == nil {

@@ -231,6 +231,9 @@ func (l *lock) acquireWithin(ctx context.Context, most time.Duration) error {
 }
 
 // tryAcquire tries once to get the lock. It returns the Lease of another holder; nil if this run holds the lock.
+//
+// A held Lease is taken over by an update with its resource version, so of two runs that find it stale one gets it. After a conflict
+// the Lease is read again: the answer to an earlier try of this run may have been lost.
 func (l *lock) tryAcquire(ctx context.Context) (*coordinationv1.Lease, error) {
 	held, err := l.readLease(ctx)
 	if err != nil {
@@ -342,6 +345,9 @@ func (l *lock) renewUntilDone(ctx context.Context) {
 }
 
 // renewLease renews the lock once.
+//
+// If the Lease is gone, it is created again, unless its namespace is gone too: then no other run can get a lock there. A Lease that
+// another run holds ends this one.
 func (l *lock) renewLease(ctx context.Context) error {
 	now := metav1.NewMicroTime(leaseClock())
 	l.lease.Spec.RenewTime = &now

@@ -155,6 +155,9 @@ func sameValue(fields map[string]any, want, live any) bool {
 
 // sameItems compares lists whose items have separate owners: by their keys, or as values of a set. Items of other managers may be
 // between them, but the order must be the same.
+//
+// Both lists are walked side by side. An item of the manifest belongs to the live item with the same key, and live items that match
+// none are somebody else's.
 func sameItems(fields map[string]any, want, live []any) bool {
 	owned := len(fields)
 	if _, self := fields["."]; self {

@@ -67,6 +67,9 @@ func (a *Applier) Plan(ctx context.Context, r Request) (*Plan, error) {
 }
 
 // makeItems makes the items of a plan. It does not read the cluster.
+//
+// The order of the steps matters: hooks go before duplicates are looked for, namespaces are filled in before names get versions, and
+// the order of the writes is last, since it needs the items.
 func (a *Applier) makeItems(ctx context.Context, p *Plan) error {
 	// Helm allows several hooks with one name, because they do not exist at the same time.
 	objects, left := leaveOut(p.request.Objects)
@@ -239,6 +242,9 @@ func sortRemovals(list []Removal) {
 }
 
 // readAndDecide reads the plan's objects from the cluster and decides about them.
+//
+// Objects of a pending kind are not read: the server does not serve them. Removals are read only if the request prunes, and decided
+// in this order: who owns the object, whether its kind is served, what needs it, and what it would take along.
 func (a *Applier) readAndDecide(ctx context.Context, p *Plan) error {
 	items, gone := map[spot]*Item{}, map[spot]*Removal{}
 	for it := range eachOf(p.Items) {
@@ -328,6 +334,9 @@ func (p *Plan) goOnUnread(ctx context.Context, it *Item, r *Removal, err error) 
 }
 
 // compareWithLive decides about an item that exists in the cluster.
+//
+// The digests of the inventory save the comparison, but they count only for an object that still carries our mark. found is for
+// namespaces: one that the app has not created is never deleted with it.
 func (a *Applier) compareWithLive(p *Plan, it *Item, obj map[string]any) error {
 	if err := p.rebaseItem(it, obj); err != nil {
 		return it.wrapError(err)
@@ -357,6 +366,8 @@ func (a *Applier) compareWithLive(p *Plan, it *Item, obj map[string]any) error {
 
 // locateEntry finds the resource of an object of the inventory, whose version may not be served any more. known is false if the kind is
 // not served at all.
+//
+// The entry gets the version that was found, so that later runs find the object at once.
 func (a *Applier) locateEntry(ctx context.Context, e *Entry) (now Entry, known bool, err error) {
 	now = *e
 	gvk := schema.GroupVersionKind{Group: e.Group, Version: e.Version, Kind: e.Kind}

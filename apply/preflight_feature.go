@@ -159,6 +159,9 @@ func isContainedIn(part, whole any) bool {
 const maxUsers = 5
 
 // findingsOfUses makes one finding of all equal uses in one version of a resource.
+//
+// A source may use the same part in many objects, for which one finding is enough: it names the first object with its position, and
+// some more by name.
 func (g *gateCheck) findingsOfUses(uses []gatedUse) []report.CRD {
 	type key struct{ crd, version, what string }
 	by := map[key][]gatedUse{}

@@ -110,6 +110,9 @@ func permissionValidation(ctx context.Context, p *PreflightInput) ([]report.CRD,
 }
 
 // accessesNeeded lists the permissions that an apply of the plan needs, for the inventory as well.
+//
+// An apply of a new object needs create as well as patch (k8s.io/apiserver/pkg/endpoints/handlers/patch.go). The result is sorted,
+// and each permission is in it once.
 func (p *Plan) accessesNeeded() []access {
 	var out []access
 	for it := range eachOf(p.Items) {

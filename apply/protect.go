@@ -52,6 +52,9 @@ func (a *Applier) protectRemovals(ctx context.Context, p *Plan) error {
 }
 
 // protectOne decides about one removal, and counts the objects that are deleted with it.
+//
+// r.Action and r.Reason get the decision, and r.Takes what would be deleted too. It runs when the plan is made and again just before
+// the deletion, because other objects may have come since.
 func (a *Applier) protectOne(ctx context.Context, p *Plan, r *Removal) error {
 	if r.Action != Delete {
 		return nil

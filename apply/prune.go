@@ -227,6 +227,9 @@ func (a *Applier) removeOwned(ctx context.Context, owner string, r *Removal, dry
 
 // awaitGone waits until the deleted objects are gone. Later steps may depend on it, and the inventory must not forget an object
 // that still exists.
+//
+// The objects are told by their UIDs, since others may have taken their names. If the wait ends too early, the error names an object
+// and the finalizers that hold it.
 func (a *Applier) awaitGone(ctx context.Context, p *Plan, group []Removal) error {
 	left := map[spot]string{} // UIDs
 	for r := range eachOf(group) {

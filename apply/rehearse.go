@@ -111,6 +111,9 @@ func refusalOf(failures []error, conflicts []Conflict) error {
 }
 
 // dryRunItem sends the dry run of one item.
+//
+// The note of the answer says why the server was not asked or could not answer. The order of the attempts is from the exact to the
+// approximate, and the first refusal that nothing can explain away is the error.
 func (a *Applier) dryRunItem(ctx context.Context, p *Plan, it *Item) (answer, error) {
 	ctx = p.warnings.attributeTo(ctx, it.ID)
 	path := it.mapping.objectPath(&it.Object)

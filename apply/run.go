@@ -61,6 +61,9 @@ func (a *Applier) Apply(ctx context.Context, p *Plan) error {
 }
 
 // writePlan carries out the plan, from its first stage to the end of the record.
+//
+// With Request.Wait, all objects before the admission configuration must be ready before it is written, and all objects before
+// anything is deleted.
 func (a *Applier) writePlan(ctx context.Context, p *Plan) error {
 	for s := range stages {
 		if err := a.writeStage(ctx, p, s); err != nil {
@@ -163,6 +166,9 @@ func (p *Plan) wasNamespaceFound(it *Item) bool {
 }
 
 // hasPendingWrites reports whether there is anything to write, in the cluster or in the inventory.
+//
+// An apply that changes nothing writes nothing, not even the time in the inventory. So a delivery that is in order causes no write,
+// and a user who may only read can run the same apply.
 func (p *Plan) hasPendingWrites(next *Inventory) bool {
 	have := p.inventory
 	if have.State != Applied || have.resourceVersion == "" || p.Count(Unchanged) < len(p.Items) || p.Count(Delete) > 0 {
@@ -172,6 +178,9 @@ func (p *Plan) hasPendingWrites(next *Inventory) bool {
 }
 
 // lockFor gets the lock of the plan's app. If the app's namespace comes with the source, lockFor creates this one object first.
+//
+// The Lease is in the app's namespace, which the source may bring. Then the namespace is the one write without the lock. Two runs
+// that both create it meet at the lock.
 func (a *Applier) lockFor(ctx context.Context, p *Plan) (locked *Applier, unlock func(), err error) {
 	locked, unlock, err = a.acquireLock(ctx, p.inventory)
 	v := p.inventory
@@ -308,6 +317,9 @@ func (a *Applier) awaitExisting(ctx context.Context, p *Plan, it *Item) error {
 const settle = 10 * time.Second
 
 // writeItem applies one object.
+//
+// A refusal may only mean that the server has not loaded a CRD of a moment ago, so such an apply is repeated until [settle] is over.
+// If the owners of fields are recorded in another version that cannot be converted, they are recorded in this one first, once.
 func (a *Applier) writeItem(ctx context.Context, p *Plan, it *Item) error {
 	ctx = p.warnings.attributeTo(ctx, it.ID)
 	path := it.mapping.objectPath(&it.Object)

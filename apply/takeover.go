@@ -74,6 +74,8 @@ func (p *Plan) takesOver(l *live) []string {
 }
 
 // takeOverFields returns the managedFields of an object after the fields of some managers have become ours.
+//
+// Only metadata of obj is looked at. obj itself is not changed.
 func takeOverFields(obj map[string]any, from []string) ([]metav1.ManagedFieldsEntry, error) {
 	u := &unstructured.Unstructured{Object: map[string]any{"metadata": maps.Clone(metadataOf(obj))}}
 	names := sets.New(from...)
@@ -127,6 +129,8 @@ func (a *Applier) takeOver(ctx context.Context, p *Plan, it *Item) error {
 
 // takenOver returns the object without those fields of the former managers that the manifest does not have. The server computes it
 // by a dry run. applied is the result of the apply's dry run.
+//
+// Without it the diff would show fields of the former manager that the write removes.
 func (a *Applier) takenOver(ctx context.Context, it *Item, applied map[string]any) (map[string]any, error) {
 	next, err := withoutOwned(applied, func(e metav1.ManagedFieldsEntry) bool { return slices.Contains(it.TakesOver, e.Manager) }, func(fieldpath.Path) bool { return false })
 	if err != nil {

@@ -47,6 +47,9 @@ func (v *versioned) versionNumberOf(id ID) int {
 
 // versionObjects adds versions to the names of objects whose annotation asks for it: the last version if the content is the same, and the
 // next one otherwise. References to these objects follow. Earlier versions stay, as many as the object's annotation says.
+//
+// A reference to an object of the source that has no version stays. With the annotation for keeping the original, the object is
+// applied under its own name too.
 func (a *Applier) versionObjects(ctx context.Context, p *Plan) error {
 	renamed := map[ID]string{}
 	var originals []Item
@@ -132,6 +135,9 @@ func (p *Plan) isRetainedVersion(id ID) bool {
 
 // updateReferences changes references to ConfigMaps and Secrets whose names now have a version. It also changes the other references, which an
 // annotation of kapp lists.
+//
+// References have no common form in Kubernetes, so the function looks at all places of built-in kinds whose key says what they refer
+// to. Custom kinds are left alone: there the same key may mean something else.
 func updateReferences(it *Item, renamed map[ID]string) error {
 	content, err := it.decodeContent()
 	if err != nil {

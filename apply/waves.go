@@ -123,6 +123,9 @@ func (p *Plan) arrangeSteps() error {
 }
 
 // orderGraph has a node for each item. It is empty if no item says anything about its order.
+//
+// Each group that somebody comes after has a node of its own behind all its members, and each group that somebody comes before has
+// one in front of them. So 100 items after a group of 100 make 200 edges and not 10,000.
 func (p *Plan) orderGraph() ([]*node, error) {
 	if !slices.ContainsFunc(p.Items, func(it Item) bool { return len(it.order.after)+len(it.order.before) > 0 }) {
 		return nil, nil
@@ -182,6 +185,9 @@ func (p *Plan) orderGraph() ([]*node, error) {
 }
 
 // placeNode finds the stage and the step of a node. way is the path of nodes that led to it.
+//
+// It is a depth-first search. A node that is open when it is reached again closes a circle. The nodes of groups take no step: only
+// items do.
 func (n *node) placeNode(way []*node) error {
 	switch n.state {
 	case placed:

@@ -227,6 +227,9 @@ func pinnedRequest(s *v1alpha1.DeliverySource, applied *v1alpha1.Revision) (reso
 
 // restoreObjects changes the running objects back to the delivered state, and returns a description of the changes. It deletes nothing,
 // because others may depend on the drift. It creates nothing that was not delivered, and does only what the preflights allow.
+//
+// The preflights judge the applied revision, so what stopped the later one does not matter here. data is the content that was
+// applied. An object that the present spec would make and the inventory does not have ends it: the spec has changed since.
 func (r *run) restoreObjects(ctx context.Context, cfg *config.Config, data []byte) (changed string, err error) {
 	name := sourceName(&r.d.Spec.Source)
 	set, err := input.DecodeObjects(ctx, name, data)

@@ -37,6 +37,9 @@ func (r *run) migrateFirst(ctx, process context.Context, cfg *config.Config, got
 
 // migrateObjects migrates the stored objects of the CRDs that lose a version with the source. It says why the source cannot be applied, if objects
 // are refused. An error may be temporary: the next round continues.
+//
+// The status is written while it works, so that users see the progress. If that fails, the migration ends: another process may work
+// on the delivery.
 func (r *run) migrateObjects(ctx context.Context, set *input.Set) (refused string, err error) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)

@@ -34,6 +34,8 @@ const (
 func objectCount(n int) int32 { return int32(min(n, math.MaxInt32)) } //nolint:gosec // bounded
 
 // summarizeReport returns the findings for the status. The report is sorted within CRDs; here the worst of all come first.
+//
+// Suppressed findings and notes are counted, and not listed.
 func summarizeReport(found *report.Report) *v1alpha1.DeliveryReport {
 	s := found.Summary()
 	out := &v1alpha1.DeliveryReport{Fail: objectCount(s.Fail), Warn: objectCount(s.Warn), Undecided: objectCount(s.Undecided), Notes: objectCount(s.Notes)}

@@ -14,6 +14,9 @@ import (
 
 // findShared finds parts that features of other components gate as well, unless its inputs have not changed. If the result has changed,
 // these components become the neighbours of the plan, because their status changes, too.
+//
+// Features of another component count if they gate a resource that this component gates, or all of them if both have the same
+// ConfigMap: their keys may collide.
 func (p *planner) findShared(r *remembered, out *plan, resources gated) feature.Findings {
 	gates := map[string]bool{}
 	for i := range out.features {
