@@ -59,6 +59,7 @@ func isZeroJSON(v any) bool {
 	return v == nil || v == "" || v == false || equalJSON(v, int64(0))
 }
 
+// asFloat returns a number of JSON, of either type that [decodeObject] gives it; false for another value.
 func asFloat(v any) (float64, bool) {
 	switch n := v.(type) {
 	case int64:

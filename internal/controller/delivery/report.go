@@ -31,6 +31,7 @@ const (
 	maxReport = 800 << 10
 )
 
+// objectCount is a number in the type that a status has for it.
 func objectCount(n int) int32 { return int32(min(n, math.MaxInt32)) } //nolint:gosec // bounded
 
 // summarizeReport returns the findings for the status. The report is sorted within CRDs; here the worst of all come first.

@@ -111,12 +111,13 @@ func (c *configMaps) watchConfigMap(ctx context.Context, ref v1alpha1.ConfigMapR
 		o.FieldSelector = fields.OneTermEqualSelector(metav1.ObjectNameField, ref.Name).String()
 	}))
 	informer := factory.Core().V1().ConfigMaps().Informer()
-	note := func(s configMap) {
+	change := func(to func(now configMap) configMap) {
 		c.mu.Lock()
-		w.state = s
+		w.state = to(w.state)
 		c.mu.Unlock()
 		c.changed(ref)
 	}
+	note := func(s configMap) { change(func(configMap) configMap { return s }) }
 	put := func(o any) {
 		if cm, ok := o.(*corev1.ConfigMap); ok {
 			s := configMap{known: true, exists: true, data: maps.Clone(feature.SettingsOf(cm.Data, cm.BinaryData)), version: cm.ResourceVersion}
@@ -137,10 +138,10 @@ func (c *configMaps) watchConfigMap(ctx context.Context, ref v1alpha1.ConfigMapR
 			if !apierrors.IsForbidden(err) && !apierrors.IsUnauthorized(err) {
 				return // it will come back
 			}
-			c.mu.Lock()
-			w.state.err = err // the known state may change at the same time
-			c.mu.Unlock()
-			c.changed(ref)
+			change(func(now configMap) configMap {
+				now.err = err
+				return now
+			})
 		})
 	}
 	if err != nil {
@@ -151,15 +152,12 @@ func (c *configMaps) watchConfigMap(ctx context.Context, ref v1alpha1.ConfigMapR
 		if !cache.WaitForCacheSync(ctx.Done(), informer.HasSynced) || len(informer.GetStore().ListKeys()) > 0 {
 			return
 		}
-		c.mu.Lock()
-		missing := !w.state.known // otherwise it was created in the meantime
-		if missing {
-			w.state = configMap{known: true}
-		}
-		c.mu.Unlock()
-		if missing {
-			c.changed(ref)
-		}
+		change(func(now configMap) configMap {
+			if !now.known { // otherwise it was created in the meantime
+				return configMap{known: true}
+			}
+			return now
+		})
 	})
 	informer.RunWithContext(ctx)
 }
