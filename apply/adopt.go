@@ -1,6 +1,7 @@
 package apply
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -155,10 +156,7 @@ func (a *Applier) withoutInventory(ctx context.Context, found *Orphans, namespac
 		objects = append(objects, o)
 	}
 	slices.SortFunc(objects, func(x, y Orphan) int {
-		if c := strings.Compare(x.App, y.App); c != 0 {
-			return c
-		}
-		return x.Compare(y.ID)
+		return cmp.Or(strings.Compare(x.App, y.App), x.Compare(y.ID))
 	})
 	found.Objects = objects
 	return nil

@@ -83,8 +83,8 @@ type request struct {
 	status *int
 }
 
-// sendWithRetries sends a request and returns the body of the answer. If the connection breaks, do repeats the request a few times. If the
-// server asks to come back later, do repeats it for as long as c.busy. Repeating is safe: every request that this package sends is
+// sendWithRetries sends a request and returns the body of the answer. If the connection breaks, it sends the request again a few times. If the
+// server asks to come back later, it does so for as long as c.busy. Repeating is safe: every request that this package sends is
 // idempotent.
 func (c *client) sendWithRetries(ctx context.Context, r request) ([]byte, error) {
 	select {
@@ -283,7 +283,7 @@ func (c *client) applyPatch(ctx context.Context, path string, body []byte, dryRu
 	return obj, err
 }
 
-// patchOr is like patch and reports whether the object was created; false if the answer to that was lost.
+// patchOr is applyPatch, and reports whether the object was created; false if the answer to that was lost.
 func (c *client) patchOr(ctx context.Context, path string, body []byte, dryRun, force bool) (obj map[string]any, created bool, err error) {
 	q := url.Values{"fieldManager": {Manager}, "fieldValidation": {"Strict"}}
 	if force {
@@ -317,14 +317,10 @@ func (c *client) jsonPatch(ctx context.Context, path string, body []byte, dryRun
 // deleteObject deletes an object if it still has that UID and resourceVersion; empty values are not compared. An object that is gone
 // already is no error. A conflict means that the object was changed, or that another object has its name.
 func (c *client) deleteObject(ctx context.Context, path, uid, version string, dryRun bool) error {
-	policy := metav1.DeletePropagationBackground
-	o := metav1.DeleteOptions{PropagationPolicy: &policy}
+	o := metav1.DeleteOptions{PropagationPolicy: new(metav1.DeletePropagationBackground), Preconditions: &metav1.Preconditions{}}
 	o.Kind, o.APIVersion = "DeleteOptions", "v1"
-	if uid != "" || version != "" {
-		o.Preconditions = &metav1.Preconditions{}
-	}
-	if id := types.UID(uid); id != "" {
-		o.Preconditions.UID = &id
+	if uid != "" {
+		o.Preconditions.UID = new(types.UID(uid))
 	}
 	if version != "" {
 		o.Preconditions.ResourceVersion = &version
@@ -343,17 +339,14 @@ func (c *client) deleteObject(ctx context.Context, path, uid, version string, dr
 
 // listPath is the path of all objects of a resource. With an empty namespace it covers all namespaces.
 func listPath(group, version, resource, namespace string) string {
-	var b strings.Builder
-	if group == "" {
-		b.WriteString("/api/" + version)
-	} else {
-		b.WriteString("/apis/" + group + "/" + version)
+	root := "/api/"
+	if group != "" {
+		root = "/apis/" + group + "/"
 	}
 	if namespace != "" {
-		b.WriteString("/namespaces/" + namespace)
+		namespace = "/namespaces/" + namespace
 	}
-	b.WriteString("/" + resource)
-	return b.String()
+	return root + version + namespace + "/" + resource
 }
 
 // listSize is the number of objects in a page of a list.

@@ -54,12 +54,11 @@ var ownerPattern = regexp.MustCompile(`\Aconflict with ("(?:[^"\\]|\\.)*")`)
 // The message of a cause has the manager in quotes, and " using VERSION" if the manager updates. A message of another form is taken
 // as a whole for the name of the owner.
 func conflictsOf(it *Item, err error) []Conflict {
-	var status apierrors.APIStatus
-	if !apierrors.IsConflict(err) || !errors.As(err, &status) || status.Status().Details == nil {
+	if !apierrors.IsConflict(err) {
 		return nil
 	}
 	var out []Conflict
-	for _, c := range status.Status().Details.Causes {
+	for _, c := range statusCausesOf(err) {
 		if c.Type != metav1.CauseTypeFieldManagerConflict {
 			continue
 		}

@@ -156,7 +156,7 @@ func (p *Plan) isRecord(id ID, content map[string]any) bool {
 	return own || labels[LabelInventory] != nil || labels[labelPart] != nil
 }
 
-// entryOf finds an object; nil if it is not in the inventory. inv may be nil.
+// entryOf finds an object; nil if it is not in the inventory. v may be nil.
 func (v *Inventory) entryOf(id ID) *Entry {
 	if v == nil {
 		return nil

@@ -120,9 +120,9 @@ const fewCRDs = 10
 var errEnough = errors.New("enough")
 
 // readObjects reads objects and calls take with each that exists. Calls for one place are sequential. A place with several wanted objects costs
-// one list. If most objects of a list are not wanted, read gets the rest one by one.
+// one list. If most objects of a list are not wanted, the rest is read one by one.
 //
-// If an object cannot be read, skip gets the error. If skip returns false or is nil, read returns the error.
+// If an object cannot be read, skip gets the error. If skip returns false or is nil, the error is returned.
 func (c *client) readObjects(ctx context.Context, spots iter.Seq[spot], take func(at spot, obj map[string]any) error, skip func(at spot, err error) bool) error {
 	wanted := map[place][]string{}
 	for s := range spots {

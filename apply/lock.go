@@ -96,7 +96,7 @@ type lock struct {
 }
 
 // isCertainlyHeld reports whether this run certainly holds the lock. It becomes false when two thirds of the duration are over, a third
-// before others may take the lock over. That leaves time for a request that was just sent. valid compares the wall clock as well,
+// before others may take the lock over. That leaves time for a request that was just sent. The wall clock is compared as well,
 // because the monotonic clock may stand still while the machine sleeps.
 func (l *lock) isCertainlyHeld() bool {
 	l.mu.Lock()

@@ -18,10 +18,8 @@ type managedEntry struct {
 
 // managedEntriesOf reads the managedFields of an object.
 func managedEntriesOf(obj map[string]any) []managedEntry {
-	list, _ := metadataOf(obj)["managedFields"].([]any)
 	var out []managedEntry
-	for _, item := range list {
-		m, _ := item.(map[string]any)
+	for _, m := range mapsIn(metadataOf(obj)["managedFields"]) {
 		var e managedEntry
 		e.manager, _ = m["manager"].(string)
 		e.operation, _ = m["operation"].(string)

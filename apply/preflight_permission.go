@@ -10,6 +10,7 @@ import (
 
 	authorizationv1 "k8s.io/api/authorization/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"sluice.dev/internal/brief"
 	"sluice.dev/internal/crdcheck"
@@ -32,10 +33,7 @@ func (a access) compareTo(b access) int {
 
 // resourceName names the resource in the form of a CRD name.
 func (a access) resourceName() string {
-	if a.group == "" {
-		return a.resource
-	}
-	return a.resource + "." + a.group
+	return schema.GroupResource{Group: a.group, Resource: a.resource}.String()
 }
 
 func (a access) scopePhrase() string {

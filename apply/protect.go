@@ -276,8 +276,8 @@ type servedKind struct {
 }
 
 // deletableKinds returns the kinds whose objects can be listed and deleted, each in the version that the server prefers. Kinds that cannot
-// be deleted have no objects of their own, such as the metrics of Pods. If some groups do not answer, kinds returns an error and
-// the kinds of the other groups.
+// be deleted have no objects of their own, such as the metrics of Pods. If some groups do not answer, deletableKinds returns an
+// error and the kinds of the other groups.
 func (a *Applier) deletableKinds() ([]servedKind, error) {
 	client, err := discovery.NewDiscoveryClientForConfig(a.client.config)
 	if err != nil {

@@ -124,7 +124,6 @@ func (p *Plan) mayBeDeleted(r *Removal, err error) bool {
 			return o.deletionTurn() < r.deletionTurn() && (strings.HasSuffix(o.Kind, "WebhookConfiguration") || strings.Contains(o.Kind, "AdmissionPolicy"))
 		})
 	}
-	var refused apierrors.APIStatus
 	switch {
 	case apierrors.IsConflict(err), apierrors.IsBadRequest(err):
 		return true
@@ -132,9 +131,9 @@ func (p *Plan) mayBeDeleted(r *Removal, err error) bool {
 		return !strings.Contains(err.Error(), "failed calling webhook") || freed()
 	case (apierrors.IsForbidden(err) || apierrors.IsInvalid(err)) && strings.Contains(err.Error(), "denied") && freed(): // by admission, not for want of rights
 		return true
-	case apierrors.IsForbidden(err) && errors.As(err, &refused) && refused.Status().Details != nil:
+	case apierrors.IsForbidden(err):
 		// The guard's causes have the rule and what it is about (internal/controller/guard).
-		return slices.ContainsFunc(refused.Status().Details.Causes, func(c metav1.StatusCause) bool { return c.Type == "crd-removed" && c.Field == "objects" }) &&
+		return slices.ContainsFunc(statusCausesOf(err), func(c metav1.StatusCause) bool { return c.Type == "crd-removed" && c.Field == "objects" }) &&
 			removes(func(o *Removal) bool { return o.Resource+"."+o.Group == r.Name })
 	}
 	return false

@@ -57,10 +57,7 @@ func isOfEarlierGeneration(obj, part map[string]any) bool {
 
 // staleCondition returns the type of the first selected condition that is about an earlier generation; empty for none.
 func staleCondition(obj map[string]any, selected func(kind string) bool) string {
-	st, _ := obj["status"].(map[string]any)
-	list, _ := st["conditions"].([]any)
-	for _, item := range list {
-		c, _ := item.(map[string]any)
+	for _, c := range conditionsOf(obj) {
 		if kind, _ := c["type"].(string); isOfEarlierGeneration(obj, c) && selected(kind) {
 			return kind
 		}
@@ -86,11 +83,8 @@ func firstMatchingCondition(obj map[string]any, name, text string) (found, messa
 	if err != nil {
 		return "", "" // the object comes from the cluster, so nobody has checked its annotation
 	}
-	st, _ := obj["status"].(map[string]any)
-	list, _ := st["conditions"].([]any)
 	for _, w := range wanted {
-		for _, item := range list {
-			c, _ := item.(map[string]any)
+		for _, c := range conditionsOf(obj) {
 			if c["type"] == w.kind && c["status"] == w.status && !isOfEarlierGeneration(obj, c) {
 				if m, _ := c["message"].(string); m != "" {
 					message = ": " + m

@@ -117,11 +117,8 @@ func leaveAllocatedOut(service map[string]any) {
 			delete(spec, field)
 		}
 	}
-	ports, _ := spec["ports"].([]any)
-	for _, port := range ports {
-		if port, ok := port.(map[string]any); ok {
-			delete(port, "nodePort")
-		}
+	for _, port := range mapsIn(spec["ports"]) {
+		delete(port, "nodePort")
 	}
 }
 

@@ -70,6 +70,23 @@ func asFloat(v any) (float64, bool) {
 	return 0, false
 }
 
+// mapsIn returns the maps in a list, in their order; none if it is no list. What else is in the list is left out.
+func mapsIn(list any) (out []map[string]any) {
+	items, _ := list.([]any)
+	for _, item := range items {
+		if m, ok := item.(map[string]any); ok {
+			out = append(out, m)
+		}
+	}
+	return out
+}
+
+// conditionsOf returns the conditions in the status of an object.
+func conditionsOf(obj map[string]any) []map[string]any {
+	status, _ := obj["status"].(map[string]any)
+	return mapsIn(status["conditions"])
+}
+
 // overlayOn lays the values of a manifest over those of an object. It merges maps key by key. itemOf returns what becomes of an item of a list:
 // h is the list of the object, and i the index in w, the list of the manifest. The manifest replaces everything else.
 func overlayOn(have, want any, itemOf func(h, w []any, i int) any) any {

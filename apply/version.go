@@ -65,15 +65,10 @@ func (a *Applier) reownInVersion(ctx context.Context, it *Item) error {
 		return err
 	}
 	meta := metadataOf(obj)
-	list, _ := meta["managedFields"].([]any)
 	// If one owner has two entries in one version, the API server keeps the last (k8s.io/apimachinery/pkg/util/managedfields).
 	var merged []any
 	entries := map[string]map[string]any{}
-	for _, e := range list {
-		m, ok := e.(map[string]any)
-		if !ok {
-			continue
-		}
+	for _, m := range mapsIn(meta["managedFields"]) {
 		m["apiVersion"] = it.Group + "/" + it.Version
 		owner := fmt.Sprintf("%q %q %q", m["manager"], m["operation"], m["subresource"])
 		if first := entries[owner]; first != nil {

@@ -39,7 +39,7 @@ func pollUntil(ctx context.Context, done func() (bool, error)) error {
 	}
 }
 
-// pollAloud is poll with reminders: they name the objects that are not ready yet.
+// pollAloud is pollUntil with reminders: they name the objects that are not ready yet.
 func (a *Applier) pollAloud(ctx context.Context, still func() Event, done func() (bool, error)) error {
 	pause, from := a.reminder, leaseClock()
 	return pollUntil(ctx, func() (bool, error) {
@@ -69,13 +69,10 @@ func heldBy(obj map[string]any) string {
 		}
 	}
 	// The conditions of a namespace say so (k8s.io/kubernetes/pkg/controller/namespace/deletion/status_condition_utils.go).
-	if status, _ := obj["status"].(map[string]any); obj["kind"] == "Namespace" {
-		conditions, _ := status["conditions"].([]any)
-		for _, c := range conditions {
-			if c, _ := c.(map[string]any); c["status"] == "True" {
-				if message, _ := c["message"].(string); message != "" {
-					why = append(why, message)
-				}
+	if obj["kind"] == "Namespace" {
+		for _, c := range conditionsOf(obj) {
+			if message, _ := c["message"].(string); message != "" && c["status"] == "True" {
+				why = append(why, message)
 			}
 		}
 	}

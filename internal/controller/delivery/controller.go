@@ -230,7 +230,7 @@ func (c *Controller) retryPause(k types.NamespacedName, most time.Duration) time
 	return min(c.failures.When(k), most)
 }
 
-// reconcileSafely is reconcile with protection from panics: a panic causes a retry of this delivery, and does not affect others.
+// reconcileSafely is reconcileDelivery with protection from panics: a panic causes a retry of this delivery, and does not affect others.
 func (c *Controller) reconcileSafely(ctx context.Context, k types.NamespacedName) (again time.Duration) {
 	defer func() {
 		if r := recover(); r != nil {

@@ -41,7 +41,7 @@ type fetched struct {
 // fetchSource returns the content of the source. Until the source is fetched, it returns nil and when to check again.
 //
 // Each round has its own request, because an ended request never changes. The status names the request of the last round, which
-// fetch deletes first. An ended request that the status does not name belongs to this round.
+// this call deletes first. An ended request that the status does not name belongs to this round.
 func (r *run) fetchSource(ctx context.Context, resolver string, spec resolutionv1beta1.ResolutionRequestSpec) (*fetched, time.Duration) {
 	gvk := v1alpha1.SchemeGroupVersion.WithKind(kind)
 	owner := requester.OwnedBy(r.d, gvk)

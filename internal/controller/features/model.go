@@ -76,7 +76,7 @@ type planner struct {
 	server server
 	known  map[string]*remembered
 	crd    map[string]*knownCRD
-	gone   map[string]time.Time // the last time when a CRD was seen as being deleted, or as deleted; see tidy
+	gone   map[string]time.Time // the last time when a CRD was seen as being deleted, or as deleted; see dropDeletedCRDs
 }
 
 // remembered is the cache of a planner for one component. Only one goroutine at a time makes plans for a component.

@@ -48,8 +48,8 @@ type Webhook struct {
 	Requests *admission.Intake
 
 	once       sync.Once
-	remembered *cache.LRUExpireCache // see answers
-	asking     singleflight.Group    // by component, see gone
+	remembered *cache.LRUExpireCache // see recentAnswers
+	asking     singleflight.Group    // by component, see componentGone
 	questions  flowcontrol.PassiveRateLimiter
 
 	mu     sync.RWMutex
@@ -62,7 +62,7 @@ type judge struct {
 	model *feature.Model
 	// evaluators has one for each purpose.
 	evaluators map[string]*feature.Evaluator
-	// inputs is the digest of its inputs, see plan.inputs.
+	// inputs is the digest of its inputs, see plan.inputsDigest.
 	inputs string
 	// teller finds uses that no policy warns about; nil if there are none.
 	teller *feature.Teller
@@ -242,7 +242,7 @@ func (h *Webhook) reviewRequest(ctx context.Context, j *judge, ask string, req *
 	if ask == askProbe || ask == askProbeDrop {
 		return &admissionv1.AdmissionResponse{Allowed: true, Warnings: []string{probeAnswer(j.model.Component(), ask, j.inputs)}}
 	}
-	claims := ask == askReject && req.SubResource == statusSubresource // see claims in hooks.go
+	claims := ask == askReject && req.SubResource == statusSubresource // see claimHooks
 	if req.SubResource != "" && !claims || req.Operation != admissionv1.Create && req.Operation != admissionv1.Update {
 		return &admissionv1.AdmissionResponse{Allowed: true}
 	}

@@ -68,7 +68,7 @@ type world struct {
 	changed func(component string)
 }
 
-// openWorld makes a world; nothing runs before start.
+// openWorld makes a world; nothing runs before startInformers.
 func (c Cluster) openWorld(changed func(component string)) (*world, error) {
 	w := &world{Cluster: c, changed: changed, builtIns: &builtIns{discovery: c.Kube.Discovery(), clock: c.Clock}}
 	w.settings = &configMaps{kube: c.Kube, changed: func(ref v1alpha1.ConfigMapReference) {

@@ -161,10 +161,8 @@ func (f *support) askUntilAnswered(ctx context.Context) (bool, error) {
 			}
 			return yes, nil
 		}
-		select {
-		case <-ctx.Done():
-			return false, context.Cause(ctx)
-		case <-f.clock.After(askRetry):
+		if err := pauseFor(ctx, f.clock, askRetry); err != nil {
+			return false, err
 		}
 	}
 }

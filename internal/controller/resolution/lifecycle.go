@@ -136,7 +136,7 @@ func (l *Lifecycle) cachedRequest(k key) *v1beta1.ResolutionRequest {
 	return k.requestIn(l.informer.GetStore())
 }
 
-// reconcileSafely is reconcile with protection from panics: a panic causes a retry of this request, and does not affect others.
+// reconcileSafely is reconcileRequest with protection from panics: a panic causes a retry of this request, and does not affect others.
 func (l *Lifecycle) reconcileSafely(ctx context.Context, k key) (again time.Duration) {
 	defer func() {
 		if r := recover(); r != nil {

@@ -93,12 +93,10 @@ func (s *SchemaPublisher) Run(ctx context.Context) {
 			told = true
 			s.Log.Warn("cannot publish the schema of a resolver", "namespace", s.Namespace, "name", name, "error", err)
 		}
-		select {
-		case <-ctx.Done():
+		if pauseFor(ctx, s.Clock, schemaRetry) != nil {
 			return
-		case <-s.Clock.After(schemaRetry):
-			want()
 		}
+		want()
 	}
 }
 

@@ -1,6 +1,7 @@
 package resolution
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"log/slog"
@@ -124,16 +125,11 @@ func (c *ConfigWatch) passOn(ctx context.Context, data map[string]string) {
 	if c.applyData(data) {
 		return
 	}
-	mine, after := c.serial, c.Clock
-	if after == nil {
-		after = clock.RealClock{}
-	}
+	mine, after := c.serial, cmp.Or[clock.Clock](c.Clock, clock.RealClock{})
 	go func() {
 		for {
-			select {
-			case <-ctx.Done():
+			if pauseFor(ctx, after, applyAgain) != nil {
 				return
-			case <-after.After(applyAgain):
 			}
 			c.mu.Lock()
 			done := c.serial != mine || c.applyData(data)

@@ -124,7 +124,7 @@ func slimRequest(o any) (any, error) {
 	return r, nil
 }
 
-// withoutSpec is slim for users that need no specs.
+// withoutSpec is slimRequest for users that need no specs.
 func withoutSpec(o any) (any, error) {
 	if r, ok := o.(*v1beta1.ResolutionRequest); ok {
 		r.Spec = v1beta1.ResolutionRequestSpec{}
