@@ -109,6 +109,9 @@ func (d *doctor) addCheck(state State, subject, fix, format string, args ...any)
 }
 
 // noteUnread notes what the API server did not let be read. It returns the error if the API server did not answer.
+//
+// Missing rights are a warning, because the rest may be fine. Any other answer is a failure: the API server itself cannot read these
+// objects, so nobody can.
 func (d *doctor) noteUnread(subject string, err error) error {
 	switch {
 	case apierrors.IsForbidden(err), apierrors.IsUnauthorized(err):
@@ -398,6 +401,8 @@ func (d *doctor) checkKinds(ctx context.Context) error {
 }
 
 // notTrue returns the message of a condition that is not True.
+//
+// An object without the condition is told of too. Its controller has not looked at it, which is the same to a user.
 func notTrue(o *unstructured.Unstructured, condition string) (string, bool) {
 	list, _, _ := unstructured.NestedSlice(o.Object, "status", "conditions")
 	for _, c := range list {

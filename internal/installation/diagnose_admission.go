@@ -44,6 +44,8 @@ type hook struct {
 }
 
 // checkWebhooks looks at who answers the webhooks, and by which certificate.
+//
+// One check is made for each webhook. The Service comes first: without a program that answers, the certificate does not matter.
 func (d *doctor) checkWebhooks(ctx context.Context) error {
 	hooks, err := d.listHooks(ctx)
 	if err != nil {
@@ -285,6 +287,8 @@ func (d *doctor) addDifferences(subject string, have *unstructured.Unstructured,
 
 // mayBeLeftOut reports whether values of the chart leave out an object that is missing: all network policies, or the disruption budget of a role with
 // one replica.
+//
+// networks is the number of network policies that are installed. With one of them, the values of the chart want all.
 func (d *doctor) mayBeLeftOut(want *unstructured.Unstructured, networks int) bool {
 	switch want.GetKind() {
 	case "NetworkPolicy":

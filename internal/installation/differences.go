@@ -151,6 +151,8 @@ func fieldsAt(object map[string]any, path ...string) map[string]any {
 }
 
 // keepFields takes fields from another map, also that they are missing.
+//
+// For example, an operator has removed the resources of a container: then the manifest loses them too, and there is no difference.
 func keepFields(to, from map[string]any, names ...string) {
 	for _, name := range names {
 		if value, ok := from[name]; ok {
@@ -162,6 +164,8 @@ func keepFields(to, from map[string]any, names ...string) {
 }
 
 // forSameName calls a function for each pair of items with the same name.
+//
+// Items that only one of the lists has are left alone, and so found as differences.
 func forSameName(want, have any, do func(w, h map[string]any)) {
 	w, _ := want.([]any)
 	h, _ := have.([]any)

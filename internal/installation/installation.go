@@ -278,6 +278,8 @@ func (c *Cluster) planNamespace(ctx context.Context, p *Plan, o Options) error {
 }
 
 // planBindings finds what users have bound to the ClusterRole that goes.
+//
+// The bindings stay in the plan as left, with what they are worth then. A user may want them again after the next installation.
 func (c *Cluster) planBindings(ctx context.Context, p *Plan) error {
 	bindings, err := c.credentialBindings(ctx)
 	if err != nil {

@@ -53,6 +53,7 @@ func (c *Cluster) Remove(ctx context.Context, p *Plan, o Options, told func(*Ste
 			}
 		}
 	}
+	// A controller that still runs may have made an object again after its step.
 	again, err := c.Plan(ctx, o)
 	if err != nil {
 		return err
