@@ -31,6 +31,8 @@ import (
 func ruleIDs() []string { return preflight.Rules() }
 
 // preflightRules writes the preflights of a spec as a configuration of kapp's.
+//
+// The order of the spec stays. A preflight without a configuration has the defaults that it has in kapp.
 func preflightRules(list []v1alpha1.Preflight) ([]byte, error) {
 	type rule struct {
 		Name   string          `json:"name"`
@@ -47,12 +49,17 @@ func preflightRules(list []v1alpha1.Preflight) ([]byte, error) {
 }
 
 // impersonatedConfig is the configuration that acts as the ServiceAccount.
+//
+// The API server judges each request by the rights of that account. So a delivery can do no more than the people who may use the
+// account.
 func (r *run) impersonatedConfig() *rest.Config {
 	c := rest.CopyConfig(r.Config)
 	c.Impersonate = rest.ImpersonationConfig{UserName: "system:serviceaccount:" + r.d.Namespace + ":" + r.accountName()}
 	return c
 }
 
+// newApplier returns an applier that acts as the ServiceAccount. It names this process as the holder of locks, so that others can say
+// whom they wait for. It does not contact the cluster.
 func (r *run) newApplier() (*apply.Applier, error) {
 	namespace := cmp.Or(r.d.Spec.TargetNamespace, r.d.Namespace)
 	holder := "Delivery " + keyOf(r.d).String()
@@ -157,6 +164,8 @@ func (r *run) carryOut(ctx, process context.Context, a *apply.Applier, request a
 }
 
 // decodeFetched reads the objects that were fetched, and the configuration that comes with them.
+//
+// An error is about the source, unless ctx has ended. brought has the rules for the order and the readiness of objects.
 func decodeFetched(ctx context.Context, got *fetched) (set *input.Set, objects []apply.Object, brought *config.Config, err error) {
 	if set, err = input.DecodeObjects(ctx, got.name, got.data); err == nil {
 		objects, brought, err = objectsOf(set)
@@ -165,6 +174,9 @@ func decodeFetched(ctx context.Context, got *fetched) (set *input.Set, objects [
 }
 
 // endRefused ends a round whose source is not applied.
+//
+// The conditions Applied and Ready get the reason. What was applied before stays, and its drift is corrected from the memory of the
+// process.
 func (r *run) endRefused(process context.Context, cfg *config.Config, got *fetched, reason, message string) time.Duration {
 	r.d.Status.Request = got.request
 	r.setCondition(v1alpha1.ConditionApplied, metav1.ConditionFalse, reason, message)
@@ -173,6 +185,8 @@ func (r *run) endRefused(process context.Context, cfg *config.Config, got *fetch
 	return again
 }
 
+// tellLost adds an event if the inventory of the app was lost. The plan makes a new one from the source, which cannot have objects
+// that the source no longer has.
 func (r *run) tellLost(plan *apply.Plan) {
 	if plan.Lost() {
 		r.events = append(r.events, event{corev1.EventTypeWarning, v1alpha1.ReasonInventoryLost, "the inventory was lost and is created again; objects that the source no longer has may be left over: sluice adopt " + r.d.Name + " -n " + r.d.Namespace + " finds and records them"})
@@ -180,6 +194,8 @@ func (r *run) tellLost(plan *apply.Plan) {
 }
 
 // mayWait reports whether the next round goes on with a plan whose objects are not ready.
+//
+// The time counts from the start that the inventory has, so another process does not begin it anew.
 func (r *run) mayWait(plan *apply.Plan, err error) bool {
 	return isWaiting(err) && !isLocked(err) && r.now.Sub(plan.Started()) < r.applyTimeout()
 }
@@ -194,6 +210,9 @@ func (r *run) takeOver() []string {
 }
 
 // applyPlan applies a plan. If others have changed objects that the delivery has applied before, another plan reverts these changes.
+//
+// The returned plan is the one that was applied. Fields of others that the delivery has never applied stay a conflict, which is the
+// error.
 func (r *run) applyPlan(ctx context.Context, a *apply.Applier, request apply.Request, plan *apply.Plan) (*apply.Plan, error) {
 	err := a.Apply(ctx, plan)
 	conflict, ok := errors.AsType[*apply.ConflictError](err)
@@ -311,6 +330,9 @@ func (r *run) isDrift(ctx context.Context, a *apply.Applier, plan *apply.Plan, e
 }
 
 // endApplied ends a round that has applied the fetched objects.
+//
+// The event is Applied for content that is new, and DriftCorrected for a change without a new content or spec. Rounds that change
+// nothing send none.
 func (r *run) endApplied(ctx context.Context, a *apply.Applier, plan *apply.Plan, got *fetched) time.Duration {
 	st := &r.d.Status
 	counts := fmt.Sprintf("%d created, %d updated, %d deleted, %d unchanged",
@@ -393,6 +415,8 @@ func isWaiting(err error) bool {
 }
 
 // endWaiting releases the worker while the apply waits for others, and returns when to continue.
+//
+// The conditions become Unknown, and no event is sent. The pause grows with each round, up to [lastWait].
 func (r *run) endWaiting(got *fetched, err error) time.Duration {
 	if r.now.Sub(got.ended) >= r.checkInterval() {
 		r.d.Status.Request = got.request
@@ -404,6 +428,9 @@ func (r *run) endWaiting(got *fetched, err error) time.Duration {
 }
 
 // applyReason returns reason and message for an error of an apply.
+//
+// The order of the cases matters: an error that came with the end of the time is a time-out, whatever it says. Flags of sluice apply
+// in the message become fields of the spec.
 func applyReason(ctx context.Context, err error, account string) (reason, message string) {
 	message = strings.ReplaceAll(err.Error(), "--force-conflicts", "spec.force: true")
 	message = strings.ReplaceAll(message, "--take-over", "spec.takeOver")

@@ -40,6 +40,8 @@ func waitsFor(d *v1alpha1.Delivery, find func(types.NamespacedName) *v1alpha1.De
 }
 
 // reachesDelivery reports whether from depends on target, directly or through others.
+//
+// It looks at each delivery once, so a circle of others ends the search as well.
 func reachesDelivery(from *v1alpha1.Delivery, target types.NamespacedName, find func(types.NamespacedName) *v1alpha1.Delivery) bool {
 	seen := map[types.NamespacedName]bool{keyOf(from): true}
 	todo := []*v1alpha1.Delivery{from}

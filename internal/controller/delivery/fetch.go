@@ -98,6 +98,8 @@ func (r *run) fetchSource(ctx context.Context, resolver string, spec resolutionv
 }
 
 // revisionOf is the revision that a resource says it is of; its digest if it says none.
+//
+// A commit (sha1) comes before a digest of the remote (sha256), because people know their commits.
 func revisionOf(resource *requester.Resource) *v1alpha1.Revision {
 	digest := contentDigest(resource.Data)
 	out := &v1alpha1.Revision{Revision: digest, Digest: digest}

@@ -27,6 +27,9 @@ import (
 // for ever.
 
 // setFinalizer adds or removes the finalizer of a delivery.
+//
+// The patch has the resource version that was read: another write in between is a conflict. d gets the new version, so that its
+// status can be written next.
 func (c *client) setFinalizer(ctx context.Context, d *v1alpha1.Delivery, want bool) error {
 	if slices.Contains(d.Finalizers, v1alpha1.FinalizerDelivery) == want {
 		return nil
@@ -85,6 +88,9 @@ func (r *run) finalizeDelivery(process context.Context) time.Duration {
 }
 
 // deleteAll deletes the delivered objects, and returns a sentence about those that stay.
+//
+// Objects in namespaces and CRDs that would take along what is not the delivery's are among those that stay. A delivery that has
+// delivered nothing has none.
 func (r *run) deleteAll(ctx context.Context) (kept []string, err error) {
 	a, unlock, err := r.resumedApplier(ctx)
 	defer unlock()

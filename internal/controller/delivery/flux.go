@@ -86,6 +86,8 @@ func whyUnready(u *unstructured.Unstructured) (exact, message string) {
 }
 
 // sourceMoved reports whether the source of Flux has another revision than the one that was fetched last.
+//
+// It is false if the source cannot be read now: the next round will tell that.
 func (r *run) sourceMoved(ctx context.Context) bool {
 	if r.d.Spec.Source.Flux == nil {
 		return false

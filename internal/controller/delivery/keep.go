@@ -104,6 +104,8 @@ func (r *run) keepWaits(err error) time.Duration {
 }
 
 // recordRestored records that drift was corrected.
+//
+// changed is what was done, such as "1 updated". The event names the revision that runs, not the later one that is stopped.
 func (r *run) recordRestored(changed string) {
 	st := &r.d.Status
 	r.events = append(r.events, event{corev1.EventTypeNormal, v1alpha1.ReasonDriftCorrected, "corrected the changes of others to " + st.Applied.Revision + ": " + changed})
@@ -112,6 +114,8 @@ func (r *run) recordRestored(changed string) {
 }
 
 // correctMeanwhile corrects drift, once in an interval, while the source is unavailable.
+//
+// A failure of an earlier generation does not count, because the spec may ask for other objects by now.
 func (r *run) correctMeanwhile(ctx context.Context, cfg *config.Config) {
 	c := r.findCondition(v1alpha1.ConditionResolved)
 	if c == nil || c.Status != metav1.ConditionFalse || c.ObservedGeneration != r.d.Generation {
@@ -286,6 +290,8 @@ func (r *run) restoreObjects(ctx context.Context, cfg *config.Config, data []byt
 
 // sameFeatures reports whether the preflight FeatureGates has the same findings as when the delivery was blocked. If the settings have
 // changed since, the delivery is judged again.
+//
+// Only this preflight is run, because everything else that the decision depends on is in [v1alpha1.Decided].
 func (r *run) sameFeatures(ctx context.Context, a *apply.Applier, plan *apply.Plan) (bool, error) {
 	ran, err := a.Preflight(ctx, plan, func(name string) bool { return name == apply.FeatureGates })
 	if err != nil {

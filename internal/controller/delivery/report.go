@@ -80,6 +80,8 @@ func shortFinding(f *report.Finding) v1alpha1.DeliveryFinding {
 }
 
 // blockedMessage describes in a few lines what stops a revision.
+//
+// The worst findings come first, with one stored object as an example, and then where the whole report is.
 func blockedMessage(revision string, r *v1alpha1.DeliveryReport, s report.Summary) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%d findings stop %s", s.Fail, revision)
@@ -115,6 +117,9 @@ func blockedMessage(revision string, r *v1alpha1.DeliveryReport, s report.Summar
 }
 
 // publishReport writes the whole report, as the ServiceAccount, into a ConfigMap that is deleted with the delivery.
+//
+// The JSON may take the whole room of a ConfigMap, and the text half of it. Of two that do not fit together, the JSON stays. A
+// ConfigMap of the name that is not the delivery's stays as it is, and is an error.
 func (r *run) publishReport(ctx context.Context, found *report.Report) (string, error) {
 	data := map[string]string{}
 	for key, format := range map[string]string{"report.json": "json", "report.txt": "text"} {

@@ -55,6 +55,8 @@ func isRefusedAsInvalid(err error) bool {
 }
 
 // setStalled sets the condition Stalled from the condition Ready. If this round has not set Ready, what was known of its cause stays.
+//
+// kstatus takes an object with Stalled for failed for good. So it is set only where waiting does not help.
 func (r *run) setStalled() {
 	ready, before := r.findCondition(v1alpha1.ConditionReady), r.findCondition(v1alpha1.ConditionStalled)
 	holds := ready != nil && (r.stuck || slices.Contains(stalled, ready.Reason) || before != nil && before.Reason == ready.Reason && before.Message == ready.Message)
