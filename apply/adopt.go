@@ -237,8 +237,8 @@ func (a *Applier) Adopt(ctx context.Context, d *Adoption) error {
 	return nil
 }
 
-// hasLostInventory reports whether the app has no inventory although the cluster has objects with its mark. It ignores two kinds of objects: a
-// namespace may be left from a first apply that was interrupted, and a deletion leaves objects that an annotation keeps.
+// hasLostInventory reports whether the app has no inventory although the cluster has objects with its mark. It ignores two kinds of
+// objects: a namespace may be left from a first apply that was interrupted, and a deletion leaves objects that an annotation keeps.
 func (p *Plan) hasLostInventory() bool {
 	return p.inventory != nil && p.inventory.resourceVersion == "" && slices.ContainsFunc(p.Items, func(it Item) bool {
 		return it.now.live != nil && it.now.live.own != "" && it.now.live.owner == p.inventory.ownerMark() && !it.now.live.kept && !isNamespace(it.ID)

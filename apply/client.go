@@ -83,9 +83,9 @@ type request struct {
 	status *int
 }
 
-// sendWithRetries sends a request and returns the body of the answer. If the connection breaks, it sends the request again a few times. If the
-// server asks to come back later, it does so for as long as c.busy. Repeating is safe: every request that this package sends is
-// idempotent.
+// sendWithRetries sends a request and returns the body of the answer. If the connection breaks, it sends the request again a few
+// times. If the server asks to come back later, it does so for as long as c.busy. Repeating is safe: every request that this package
+// sends is idempotent.
 func (c *client) sendWithRetries(ctx context.Context, r request) ([]byte, error) {
 	select {
 	case c.slots <- struct{}{}:
@@ -164,8 +164,8 @@ func (c *client) sendOnce(ctx context.Context, r request) ([]byte, error) {
 // maxCause is the length up to which the server's words about one field stay whole.
 const maxCause = 300
 
-// shortenValues shortens the values in an error about invalid fields: the server writes whole templates of Pods into it. The words after a
-// value, which say what is wrong, stay.
+// shortenValues shortens the values in an error about invalid fields: the server writes whole templates of Pods into it. The words
+// after a value, which say what is wrong, stay.
 func shortenValues(err error) error {
 	invalid, ok := errors.AsType[*apierrors.StatusError](err)
 	if !ok || !apierrors.IsInvalid(invalid) || invalid.ErrStatus.Details == nil {
@@ -239,8 +239,8 @@ func isTransientError(err error) bool {
 	return errors.As(err, &netErr) && netErr.Timeout()
 }
 
-// sendJSON sends a request by send, with the JSON of in as its body, and reads the JSON of the answer into out. A nil in has no body, and a
-// nil out drops the answer.
+// sendJSON sends a request by send, with the JSON of in as its body, and reads the JSON of the answer into out. A nil in has no body,
+// and a nil out drops the answer.
 func sendJSON(ctx context.Context, send func(context.Context, request) ([]byte, error), r request, in, out any) error {
 	if in != nil {
 		var err error
@@ -382,16 +382,16 @@ func noNamespace(err error) bool {
 	return apierrors.IsNotFound(err) && errors.As(err, &status) && status.Status().Details != nil && status.Status().Details.Kind == "namespaces"
 }
 
-// isKindDown reports whether the server cannot read or delete the objects of a kind now, because its conversion webhook fails or because its
-// CRD changes (k8s.io/apiextensions-apiserver/pkg/apiserver/conversion/webhook_converter.go, pkg/registry of k8s.io/apiserver: "storage is
-// (re)initializing").
+// isKindDown reports whether the server cannot read or delete the objects of a kind now, because its conversion webhook fails or
+// because its CRD changes (k8s.io/apiextensions-apiserver/pkg/apiserver/conversion/webhook_converter.go, pkg/registry of
+// k8s.io/apiserver: "storage is (re)initializing").
 func isKindDown(err error) bool {
 	return apierrors.IsInternalError(err) && strings.Contains(err.Error(), "conversion webhook for ") ||
 		apierrors.IsTooManyRequests(err) && strings.Contains(err.Error(), "initializing")
 }
 
-// isAlwaysRefused reports whether the server will always refuse the object. Invalid and BadRequest do not count: an updated CRD may change
-// that answer.
+// isAlwaysRefused reports whether the server will always refuse the object. Invalid and BadRequest do not count: an updated CRD may
+// change that answer.
 func isAlwaysRefused(err error) bool {
 	return apierrors.IsForbidden(err) || apierrors.IsUnauthorized(err) || apierrors.IsMethodNotSupported(err)
 }

@@ -47,8 +47,8 @@ func (p *Plan) Orphans() int {
 	return countOf(p.Removals, func(r *Removal) bool { return !r.Retained })
 }
 
-// Existing returns the number of the app's objects that were in the cluster before the plan. Those that an interrupted apply has recorded and
-// not created do not count.
+// Existing returns the number of the app's objects that were in the cluster before the plan. Those that an interrupted apply has
+// recorded and not created do not count.
 func (p *Plan) Existing() int {
 	if p.inventory == nil {
 		return 0

@@ -153,8 +153,8 @@ func gatesAny(features []v1alpha1.Feature, gate string, items map[schema.GroupRe
 	})
 }
 
-// missingReportsOf reads from the status of features which reports of processes are missing. A feature waits for them if the settings open
-// it and it is not enabled yet.
+// missingReportsOf reads from the status of features which reports of processes are missing. A feature waits for them if the settings
+// open it and it is not enabled yet.
 func missingReportsOf(features []v1alpha1.Feature, assumed *feature.States) feature.Runtime {
 	out := feature.Runtime{Processes: map[string]map[string]bool{}}
 	for f := range eachOf(features) {
@@ -212,8 +212,8 @@ func featureObjects[T any](ctx context.Context, g *gateCheck, resource, kind str
 	return out, nil
 }
 
-// gatedResources returns the resources that features gate. Resources that the plan writes have their schemas, if this user can read the
-// CRD.
+// gatedResources returns the resources that features gate. Resources that the plan writes have their schemas, if this user can read
+// the CRD.
 func (g *gateCheck) gatedResources(ctx context.Context, named map[schema.GroupResource]map[string]bool, items map[schema.GroupResource][]*Item) ([]feature.Resource, error) {
 	var out []feature.Resource
 	for gr, versions := range named {

@@ -11,7 +11,8 @@ import (
 // maxHistory is the number of revisions in an inventory.
 const maxHistory = 10
 
-// Has reports whether a source of the revision has a digest that begins with text. The text may have the algorithm before it, as in sha1:0c4e1f0.
+// Has reports whether a source of the revision has a digest that begins with text. The text may have the algorithm before it, as in
+// sha1:0c4e1f0.
 func (r *Revision) Has(text string) bool {
 	algorithm, digest, found := strings.Cut(text, ":")
 	if !found {

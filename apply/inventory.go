@@ -311,8 +311,8 @@ func (c *client) saveInventory(ctx context.Context, v *Inventory) error {
 	return c.dropParts(ctx, v.Namespace, v.App, parts)
 }
 
-// putContent puts the encoded inventory into its ConfigMap: as text if it is short, else compressed, and else as the names of its parts, which
-// it writes first and returns.
+// putContent puts the encoded inventory into its ConfigMap: as text if it is short, else compressed, and else as the names of its
+// parts, which it writes first and returns.
 func (c *client) putContent(ctx context.Context, v *Inventory, text []byte, cm *corev1.ConfigMap) (parts []string, err error) {
 	if len(text) <= maxPlain {
 		cm.Data = map[string]string{inventoryKey: string(text)}

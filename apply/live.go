@@ -71,8 +71,8 @@ func observeObject(obj map[string]any) *live {
 	return l
 }
 
-// compareWithWanted is observeObject, and finds out whether the object is as it is wanted. record is what the inventory has of it, nil for
-// nothing.
+// compareWithWanted is observeObject, and finds out whether the object is as it is wanted. record is what the inventory has of it, nil
+// for nothing.
 func compareWithWanted(obj map[string]any, want *Object, record *Entry) (*live, error) {
 	l := observeObject(obj)
 	if l.terminating {
@@ -119,8 +119,8 @@ const fewCRDs = 10
 // errEnough ends a listing early.
 var errEnough = errors.New("enough")
 
-// readObjects reads objects and calls take with each that exists. Calls for one place are sequential. A place with several wanted objects costs
-// one list. If most objects of a list are not wanted, the rest is read one by one.
+// readObjects reads objects and calls take with each that exists. Calls for one place are sequential. A place with several wanted
+// objects costs one list. If most objects of a list are not wanted, the rest is read one by one.
 //
 // If an object cannot be read, skip gets the error. If skip returns false or is nil, the error is returned.
 func (c *client) readObjects(ctx context.Context, spots iter.Seq[spot], take func(at spot, obj map[string]any) error, skip func(at spot, err error) bool) error {

@@ -19,8 +19,8 @@ import (
 // localNote says why the comparison of an item is done without the server.
 const localNote = "this user may not have the server try it, so it is compared here: values that the server fills in or rewrites may differ"
 
-// compareLocally computes on the client what an apply would change, for users who can read but not write. The result is an estimate. ok is
-// false if the refusal is not about permissions: such a refusal stops every apply.
+// compareLocally computes on the client what an apply would change, for users who can read but not write. The result is an estimate.
+// ok is false if the refusal is not about permissions: such a refusal stops every apply.
 func (a *Applier) compareLocally(ctx context.Context, it *Item, refusal error) (got answer, ok bool, err error) {
 	if !apierrors.IsForbidden(refusal) {
 		return answer{}, false, nil
@@ -56,7 +56,8 @@ func (a *Applier) compareLocally(ctx context.Context, it *Item, refusal error) (
 	return got, err == nil, err
 }
 
-// estimateApply returns the result of applying a manifest to a live object. It is an estimate, because the schema of the kind is not known.
+// estimateApply returns the result of applying a manifest to a live object. It is an estimate, because the schema of the kind is not
+// known.
 func (it *Item) estimateApply(live, want map[string]any) (map[string]any, error) {
 	mine := func(e metav1.ManagedFieldsEntry) bool {
 		return e.Manager == Manager && e.Operation == metav1.ManagedFieldsOperationApply || slices.Contains(it.TakesOver, e.Manager)
@@ -93,8 +94,8 @@ func mayLeadTo(e fieldpath.PathElement, item any) bool {
 	return some
 }
 
-// overlayByName lays the values of a manifest over live values. It matches items of lists by their names if they have some, and by their
-// indexes otherwise.
+// overlayByName lays the values of a manifest over live values. It matches items of lists by their names if they have some, and by
+// their indexes otherwise.
 func overlayByName(have, want any) any {
 	return overlayOn(have, want, func(h, w []any, i int) any {
 		if j := matchingListItem(h, w[i], i); j >= 0 {

@@ -95,8 +95,8 @@ type lock struct {
 	users   []context.CancelCauseFunc
 }
 
-// isCertainlyHeld reports whether this run certainly holds the lock. It becomes false when two thirds of the duration are over, a third
-// before others may take the lock over. That leaves time for a request that was just sent. The wall clock is compared as well,
+// isCertainlyHeld reports whether this run certainly holds the lock. It becomes false when two thirds of the duration are over, a
+// third before others may take the lock over. That leaves time for a request that was just sent. The wall clock is compared as well,
 // because the monotonic clock may stand still while the machine sleeps.
 func (l *lock) isCertainlyHeld() bool {
 	l.mu.Lock()
@@ -139,8 +139,8 @@ func (a *Applier) withLock(l *lock) *Applier {
 	return &locked
 }
 
-// acquireLock gets the lock of an app, unless the applier already has it. It waits for Options.LockTimeout at most. The returned applier
-// refuses writes when the lock is lost. The caller must always call unlock. The error may be a [*LockedError].
+// acquireLock gets the lock of an app, unless the applier already has it. It waits for Options.LockTimeout at most. The returned
+// applier refuses writes when the lock is lost. The caller must always call unlock. The error may be a [*LockedError].
 func (a *Applier) acquireLock(ctx context.Context, v *Inventory) (locked *Applier, unlock func(), err error) {
 	if held := a.client.held; held != nil && held.app == v.ownerMark() {
 		return a, func() {}, nil
@@ -168,8 +168,8 @@ func (a *Applier) acquireLock(ctx context.Context, v *Inventory) (locked *Applie
 	}, nil
 }
 
-// Resume gets the lock of an app whose last run is not complete. Make and carry out the plan with the returned applier, which holds the
-// lock: then nobody changes the app between the plan and its end; see [ErrChanged]. If the last run is complete or there was none,
+// Resume gets the lock of an app whose last run is not complete. Make and carry out the plan with the returned applier, which holds
+// the lock: then nobody changes the app between the plan and its end; see [ErrChanged]. If the last run is complete or there was none,
 // Resume returns the same applier: then [Applier.Apply] and [Applier.Delete] get the lock themselves. When the lock is lost, they stop
 // with an error. The caller must always call unlock, after which the returned applier refuses to write.
 func (a *Applier) Resume(ctx context.Context, namespace, app string) (locked *Applier, unlock func(), err error) {

@@ -95,8 +95,8 @@ func (m *mapper) kindsServedIn(ctx context.Context, gv schema.GroupVersion) (map
 	return found, nil
 }
 
-// findMapping returns the mapping of a kind. defined are the kinds that CRDs of the source define. The error wraps [ErrNoKind] if neither
-// the cluster nor the source has the kind.
+// findMapping returns the mapping of a kind. defined are the kinds that CRDs of the source define. The error wraps [ErrNoKind] if
+// neither the cluster nor the source has the kind.
 func (m *mapper) findMapping(ctx context.Context, gvk schema.GroupVersionKind, defined map[schema.GroupVersionKind]mapping) (mapping, error) {
 	found, err := m.kindsServedIn(ctx, gvk.GroupVersion())
 	if err != nil {
@@ -157,8 +157,8 @@ func definedBy(objects []Object) (map[schema.GroupVersionKind]mapping, map[strin
 	return kinds, crds, nil
 }
 
-// forEachIndex calls f for 0..n-1, on up to the given number of goroutines, until one fails or ctx ends. It returns the error of the lowest
-// number that failed.
+// forEachIndex calls f for 0..n-1, on up to the given number of goroutines, until one fails or ctx ends. It returns the error of the
+// lowest number that failed.
 func forEachIndex(ctx context.Context, n, at int, f func(ctx context.Context, i int) error) error {
 	errs := make([]error, n)
 	group, inner := errgroup.WithContext(ctx)

@@ -223,8 +223,8 @@ type Item struct {
 	now     standing
 }
 
-// standing is what is known about an item's object in the cluster: first what the plan has read, then what each write has left there. Writes
-// change nothing else of an item.
+// standing is what is known about an item's object in the cluster: first what the plan has read, then what each write has left there.
+// Writes change nothing else of an item.
 type standing struct {
 	live    *live
 	owned   string   // digest of our entry once applied

@@ -37,8 +37,9 @@ func madeBy(obj map[string]any) string {
 	return owner
 }
 
-// hasCreatedNamespace reports whether the app has created a namespace that exists. Either the namespace says so, or an apply that is complete has
-// recorded it, as older versions do. A recorded intention proves nothing: somebody else may have created the namespace first.
+// hasCreatedNamespace reports whether the app has created a namespace that exists. Either the namespace says so, or an apply that is
+// complete has recorded it, as older versions do. A recorded intention proves nothing: somebody else may have created the namespace
+// first.
 func (p *Plan) hasCreatedNamespace(id ID, obj map[string]any) bool {
 	if owner := p.ownerOf(); owner != "" && madeBy(obj) == owner {
 		return true

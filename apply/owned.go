@@ -54,8 +54,8 @@ func (e *managedEntry) entryDigest() string {
 	return digestOf(b)
 }
 
-// digestOfStored identifies an object as it is stored, with the owners of its fields: everything that an apply may change. It leaves out what
-// each write changes, such as times.
+// digestOfStored identifies an object as it is stored, with the owners of its fields: everything that an apply may change. It leaves
+// out what each write changes, such as times.
 func digestOfStored(obj map[string]any) string {
 	rest := withoutHead(obj)
 	meta := metadataOf(rest)
@@ -72,10 +72,10 @@ func digestOfStored(obj map[string]any) string {
 	return digestOf(b)
 }
 
-// isAlreadyApplied reports whether applying want would change nothing: the live object already has all of it from the entry's manager. It
-// compares the fields that the entry owns. If somebody else has changed a field, the entry no longer owns it (structured-merge-diff
-// takes it away from all others). False means only that the client cannot decide: admission and defaults may rewrite values. Then the caller
-// must ask the server.
+// isAlreadyApplied reports whether applying want would change nothing: the live object already has all of it from the entry's manager.
+// It compares the fields that the entry owns. If somebody else has changed a field, the entry no longer owns it (structured-merge-diff
+// takes it away from all others). False means only that the client cannot decide: admission and defaults may rewrite values. Then the
+// caller must ask the server.
 func (e *managedEntry) isAlreadyApplied(want, live map[string]any) bool {
 	if e == nil {
 		return false

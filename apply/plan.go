@@ -311,8 +311,8 @@ func ownerWords(owner string) string {
 	return "that of app " + owner
 }
 
-// goOnUnread records why an item or a removal cannot be read, and reports whether the plan can be made without it. An item may be one whose
-// conversion webhook is down: if the source has its CRD, that may mend it.
+// goOnUnread records why an item or a removal cannot be read, and reports whether the plan can be made without it. An item may be one
+// whose conversion webhook is down: if the source has its CRD, that may mend it.
 func (p *Plan) goOnUnread(ctx context.Context, it *Item, r *Removal, err error) bool {
 	switch {
 	case apierrors.IsForbidden(err) && it != nil:
@@ -364,8 +364,8 @@ func (a *Applier) compareWithLive(p *Plan, it *Item, obj map[string]any) error {
 	return nil
 }
 
-// locateEntry finds the resource of an object of the inventory, whose version may not be served any more. known is false if the kind is
-// not served at all.
+// locateEntry finds the resource of an object of the inventory, whose version may not be served any more. known is false if the kind
+// is not served at all.
 //
 // The entry gets the version that was found, so that later runs find the object at once.
 func (a *Applier) locateEntry(ctx context.Context, e *Entry) (now Entry, known bool, err error) {

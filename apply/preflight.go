@@ -39,9 +39,9 @@ func Preflights() []Preflight {
 	}
 }
 
-// Preflight runs the preflights on a plan that are enabled, by their names, whatever the findings are. The caller decides what fails, by the severities of
-// the findings and its configuration. An error, of type [*PreflightError], means that a preflight could not run. Then the caller
-// must not apply the plan.
+// Preflight runs the preflights on a plan that are enabled, by their names, whatever the findings are. The caller decides what fails,
+// by the severities of the findings and its configuration. An error, of type [*PreflightError], means that a preflight could not run.
+// Then the caller must not apply the plan.
 func (a *Applier) Preflight(ctx context.Context, p *Plan, enabled func(name string) bool) (*PreflightResult, error) {
 	out := &PreflightResult{Found: map[string][]report.CRD{}}
 	run := slices.DeleteFunc(Preflights(), func(f Preflight) bool { return !enabled(f.Name) })
@@ -78,7 +78,8 @@ type PreflightResult struct {
 	Found map[string][]report.CRD
 	// KubeVersion is the Kubernetes version whose rules applied; nil if no preflight ran.
 	KubeVersion *version.Version
-	// Unread says why stored objects could not be read; nil if all were. Findings about them are undecided, and another run may decide them.
+	// Unread says why stored objects could not be read; nil if all were. Findings about them are undecided, and another run may decide
+	// them.
 	Unread error
 }
 

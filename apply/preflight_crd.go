@@ -70,7 +70,8 @@ func crdUpgradeSafety(ctx context.Context, p *PreflightInput) ([]report.CRD, err
 	return out, nil
 }
 
-// wayPastUnread follows the reason why stored objects cannot be read: the source may be what repairs it, such as a new conversion webhook.
+// wayPastUnread follows the reason why stored objects cannot be read: the source may be what repairs it, such as a new conversion
+// webhook.
 const wayPastUnread = "; failMode open (--fail-mode open) applies the change unchecked, for example if it repairs a webhook"
 
 // newCRDs returns the names of the plan's CRDs that are not up to date, and the cluster's CRDs of these names.

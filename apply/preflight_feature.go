@@ -52,7 +52,8 @@ type gatedUse struct {
 	severity   report.Severity
 }
 
-// usesInItem finds the uses in one object. It reads the stored object only if the manifest has a use that the stored object could excuse.
+// usesInItem finds the uses in one object. It reads the stored object only if the manifest has a use that the stored object could
+// excuse.
 func (g *gateCheck) usesInItem(ctx context.Context, it *Item) ([]gatedUse, error) {
 	var out []gatedUse
 	for _, c := range g.components {
@@ -111,8 +112,9 @@ func usesOf(it *Item, d *feature.Decision) []gatedUse {
 	return out
 }
 
-// overlayOnStored lays a manifest over the stored object, so that the result has the fields that the manifest leaves to the server and to
-// others. A list item whose fields all equal those of a stored item becomes that stored item. The manifest replaces all other items.
+// overlayOnStored lays a manifest over the stored object, so that the result has the fields that the manifest leaves to the server and
+// to others. A list item whose fields all equal those of a stored item becomes that stored item. The manifest replaces all other
+// items.
 func overlayOnStored(stored, manifest any) any {
 	return overlayOn(stored, manifest, func(s, m []any, i int) any { return storedItem(s, i, m[i], len(s)*len(m) <= maxSearched) })
 }

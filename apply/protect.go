@@ -275,8 +275,8 @@ type servedKind struct {
 	namespaced                     bool
 }
 
-// deletableKinds returns the kinds whose objects can be listed and deleted, each in the version that the server prefers. Kinds that cannot
-// be deleted have no objects of their own, such as the metrics of Pods. If some groups do not answer, deletableKinds returns an
+// deletableKinds returns the kinds whose objects can be listed and deleted, each in the version that the server prefers. Kinds that
+// cannot be deleted have no objects of their own, such as the metrics of Pods. If some groups do not answer, deletableKinds returns an
 // error and the kinds of the other groups.
 func (a *Applier) deletableKinds() ([]servedKind, error) {
 	client, err := discovery.NewDiscoveryClientForConfig(a.client.config)
@@ -299,9 +299,9 @@ func (a *Applier) deletableKinds() ([]servedKind, error) {
 	return out, failed
 }
 
-// deletionTurn is the position of a removal in the deletion. Custom resources come first: the controllers that remove their finalizers, and
-// the webhooks that convert and judge them, must still run. Their CRDs follow. Admission configuration goes before the webhooks
-// that it calls, workloads go before the objects that they start from, and namespaces are last.
+// deletionTurn is the position of a removal in the deletion. Custom resources come first: the controllers that remove their
+// finalizers, and the webhooks that convert and judge them, must still run. Their CRDs follow. Admission configuration goes before the
+// webhooks that it calls, workloads go before the objects that they start from, and namespaces are last.
 func (r *Removal) deletionTurn() int {
 	switch builtIn := r.Group == "" || slices.Contains(builtInGroups, r.Group) || scheme.Scheme.IsGroupRegistered(r.Group); {
 	case isNamespace(r.ID):

@@ -23,9 +23,10 @@ import (
 // turns, which wait for each other; see [Removal.deletionTurn]. Each is checked once more just before it happens, because another app
 // may have taken the object over since the plan was made.
 
-// deleteInTurns deletes the removals whose action is Delete, turn by turn, and waits until they are gone. Removals of one turn are deleted concurrently. It checks CRDs
-// and namespaces again just before. If one of them would now delete objects that are not the app's, and this is not allowed, it
-// stays, and its action becomes Keep. An object that another app has taken over stays as well, and its action becomes Forget.
+// deleteInTurns deletes the removals whose action is Delete, turn by turn, and waits until they are gone. Removals of one turn are
+// deleted concurrently. It checks CRDs and namespaces again just before. If one of them would now delete objects that are not the
+// app's, and this is not allowed, it stays, and its action becomes Keep. An object that another app has taken over stays as well, and
+// its action becomes Forget.
 func (a *Applier) deleteInTurns(ctx context.Context, p *Plan, dryRun bool) error {
 	list := p.Removals
 	total := countOf(list, func(r *Removal) bool { return r.Action == Delete })
@@ -112,9 +113,9 @@ func (a *Applier) rehearseRemovals(ctx context.Context, p *Plan) error {
 	return errors.Join(errs...)
 }
 
-// mayBeDeleted reports whether a deletion may succeed in its turn although the server refused to try it: the object has changed, the server
-// failed, an admission policy or webhook refuses it that the plan deletes in an earlier turn, or the guard refuses to delete a CRD whose objects
-// the plan deletes before it.
+// mayBeDeleted reports whether a deletion may succeed in its turn although the server refused to try it: the object has changed, the
+// server failed, an admission policy or webhook refuses it that the plan deletes in an earlier turn, or the guard refuses to delete a
+// CRD whose objects the plan deletes before it.
 func (p *Plan) mayBeDeleted(r *Removal, err error) bool {
 	removes := func(is func(o *Removal) bool) bool {
 		return slices.ContainsFunc(p.Removals, func(o Removal) bool { return o.Action == Delete && is(&o) })
@@ -139,8 +140,8 @@ func (p *Plan) mayBeDeleted(r *Removal, err error) bool {
 	return false
 }
 
-// keepUnservedEntries keeps removals in the inventory if they were not found only because no CRD serves them. They are still stored, and
-// appear again when a CRD serves them.
+// keepUnservedEntries keeps removals in the inventory if they were not found only because no CRD serves them. They are still stored,
+// and appear again when a CRD serves them.
 //
 // If the user cannot read the CRD, discovery decides for a deletion of the whole app, because users without that right could never
 // finish it otherwise. Discovery has answered for the group and all its versions, or the plan would have failed, and it serves the
@@ -280,7 +281,8 @@ func (a *Applier) awaitGone(ctx context.Context, p *Plan, group []Removal) error
 // ErrNoApp means that there is no inventory of that name.
 var ErrNoApp = errors.New("there is no such app")
 
-// PlanDeletion reads the objects of an app from the cluster, and asks the server to try their deletion. The error wraps [ErrNoApp] if there is no inventory.
+// PlanDeletion reads the objects of an app from the cluster, and asks the server to try their deletion. The error wraps [ErrNoApp] if
+// there is no inventory.
 func (a *Applier) PlanDeletion(ctx context.Context, r DeletionRequest) (*Deletion, error) {
 	v, err := a.App(ctx, r.Namespace, r.App)
 	if err != nil {

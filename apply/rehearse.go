@@ -91,8 +91,8 @@ func (p *Plan) takeAnswers(todo []*Item, answers []answer, failures []error) {
 	}
 }
 
-// isNoChange reports whether the server's answer shows that an apply changes nothing, not even an owner. The answer does not count if the
-// CRD of the object changes, too, because the new one may fill in defaults.
+// isNoChange reports whether the server's answer shows that an apply changes nothing, not even an owner. The answer does not count if
+// the CRD of the object changes, too, because the new one may fill in defaults.
 func (p *Plan) isNoChange(it *Item, got answer) bool {
 	return it.Action == Update && it.now.live != nil && it.now.live.stored != "" && len(it.TakesOver) == 0 && got.after != nil && got.local == "" &&
 		digestOfStored(got.after) == it.now.live.stored && !p.changesCRDOf(it)
@@ -191,8 +191,8 @@ func (p *Plan) mayPass(it *Item, err error) string {
 // (k8s.io/apiserver/pkg/util/webhook).
 var webhookService = regexp.MustCompile(`https://[a-z0-9-]+\.([a-z0-9-]+)\.svc[:/]`)
 
-// mayStartWebhook reports whether the source may start a webhook that does not answer: it has an object in the namespace of its Service, or a
-// webhook configuration. If the error does not name a Service, anything may.
+// mayStartWebhook reports whether the source may start a webhook that does not answer: it has an object in the namespace of its
+// Service, or a webhook configuration. If the error does not name a Service, anything may.
 func (p *Plan) mayStartWebhook(err error) bool {
 	found := webhookService.FindStringSubmatch(err.Error())
 	return found == nil || slices.ContainsFunc(p.Items, func(it Item) bool {

@@ -38,8 +38,8 @@ func (it *Item) keptReason(l *live) string {
 	return ""
 }
 
-// askReplacing examines a failed dry run. If only the update is invalid, and the server would create the same manifest, the item can be
-// replaced. Otherwise it returns the error of the dry run.
+// askReplacing examines a failed dry run. If only the update is invalid, and the server would create the same manifest, the item can
+// be replaced. Otherwise it returns the error of the dry run.
 func (a *Applier) askReplacing(ctx context.Context, p *Plan, it *Item, refusal error) (answer, error) {
 	if it.now.live == nil || !apierrors.IsInvalid(refusal) {
 		return answer{}, refusal
@@ -71,9 +71,10 @@ func (a *Applier) askReplacing(ctx context.Context, p *Plan, it *Item, refusal e
 	return fresh, nil
 }
 
-// tryFresh asks the server whether it would create the object of a manifest anew, and what it would be. There is an object of this name, so
-// the server is asked twice: a creation under this name passes validation and admission, and then fails because the name is taken (Store.Create
-// in k8s.io/apiserver/pkg/registry/generic/registry/store.go); and an apply under another name shows what the apply itself refuses.
+// tryFresh asks the server whether it would create the object of a manifest anew, and what it would be. There is an object of this
+// name, so the server is asked twice: a creation under this name passes validation and admission, and then fails because the name is
+// taken (Store.Create in k8s.io/apiserver/pkg/registry/generic/registry/store.go); and an apply under another name shows what the
+// apply itself refuses.
 func (a *Applier) tryFresh(ctx context.Context, it *Item) (answer, error) {
 	ctx = context.WithValue(ctx, warningKey{}, nil) // the update brought the same warnings
 	content, err := it.decodeContent()
@@ -136,8 +137,8 @@ func statusCausesOf(err error) []metav1.StatusCause {
 	return status.Status().Details.Causes
 }
 
-// deleteForReplace deletes an object that the apply will create again, and waits until it is gone. If the object belongs to another app by
-// now, it stays.
+// deleteForReplace deletes an object that the apply will create again, and waits until it is gone. If the object belongs to another
+// app by now, it stays.
 func (a *Applier) deleteForReplace(ctx context.Context, p *Plan, it *Item) error {
 	path := it.mapping.objectPath(&it.Object)
 	obj, err := a.client.fetchObject(ctx, path)
@@ -158,8 +159,8 @@ func (a *Applier) deleteForReplace(ctx context.Context, p *Plan, it *Item) error
 	return a.goneBefore(ctx, p, it, l.uid)
 }
 
-// restoreDeleted creates the object again that was deleted for its replacement, because the replacement could not be created. If ctx ends, the
-// next run creates the replacement.
+// restoreDeleted creates the object again that was deleted for its replacement, because the replacement could not be created. If ctx
+// ends, the next run creates the replacement.
 func (a *Applier) restoreDeleted(ctx context.Context, it *Item, refusal error) error {
 	if it.now.deleted == nil || ctx.Err() != nil {
 		return refusal

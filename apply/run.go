@@ -158,8 +158,8 @@ func (p *Plan) resultingInventory(s State) *Inventory {
 	return v
 }
 
-// wasNamespaceFound reports whether an item is a namespace that is older than the app: the inventory says so, or the namespace existed when the
-// plan was made and did not belong to the app.
+// wasNamespaceFound reports whether an item is a namespace that is older than the app: the inventory says so, or the namespace existed
+// when the plan was made and did not belong to the app.
 func (p *Plan) wasNamespaceFound(it *Item) bool {
 	record := p.inventory.entryOf(it.ID)
 	return isNamespace(it.ID) && !it.now.made && (it.now.found || record != nil && record.Found)
@@ -358,7 +358,8 @@ func (a *Applier) writeItem(ctx context.Context, p *Plan, it *Item) error {
 	}
 }
 
-// readAfterCRD ends the planning of an item that could not be read before its CRD was written: it reads the item and decides what the apply does with it.
+// readAfterCRD ends the planning of an item that could not be read before its CRD was written: it reads the item and decides what the
+// apply does with it.
 func (a *Applier) readAfterCRD(ctx context.Context, p *Plan, it *Item) error {
 	deadline := a.opts.Now().Add(settle)
 	for pause := firstPause; ; pause = min(2*pause, time.Second) {

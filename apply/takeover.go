@@ -143,9 +143,9 @@ func (a *Applier) takenOver(ctx context.Context, it *Item, applied map[string]an
 	return a.tryAs(ctx, it, live, next)
 }
 
-// withoutOwned removes the fields of some managers from an object. Fields that stay, or that others own, are not removed. A map or list around
-// removed fields, of which nothing stays, is removed as a whole, with values that the server has filled in: structured-merge-diff counts
-// the fields around those that an apply has named as its own (fieldpath.Set.EnsureNamedFieldsAreMembers).
+// withoutOwned removes the fields of some managers from an object. Fields that stay, or that others own, are not removed. A map or
+// list around removed fields, of which nothing stays, is removed as a whole, with values that the server has filled in:
+// structured-merge-diff counts the fields around those that an apply has named as its own (fieldpath.Set.EnsureNamedFieldsAreMembers).
 func withoutOwned(obj map[string]any, from func(e metav1.ManagedFieldsEntry) bool, stays func(fieldpath.Path) bool) (map[string]any, error) {
 	gone, kept := &fieldpath.Set{}, &fieldpath.Set{}
 	for _, e := range (&unstructured.Unstructured{Object: obj}).GetManagedFields() {
@@ -247,8 +247,8 @@ func withoutFieldAt(v any, path fieldpath.Path) any {
 	return v
 }
 
-// locateField returns the keys and indexes by which a path leads to a value, as [kapprules.Set] takes them; false if it does not. leads reports
-// whether an element of the path identifies an item of a list.
+// locateField returns the keys and indexes by which a path leads to a value, as [kapprules.Set] takes them; false if it does not.
+// leads reports whether an element of the path identifies an item of a list.
 func locateField(v any, path fieldpath.Path, leads func(e fieldpath.PathElement, item any) bool) ([]any, bool) {
 	if len(path) == 0 {
 		return nil, true

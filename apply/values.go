@@ -7,7 +7,8 @@ import (
 	smdvalue "sigs.k8s.io/structured-merge-diff/v6/value"
 )
 
-// This file has what Go's packages slices and maps do not have for lists of large values and for values of JSON. It knows nothing of objects.
+// This file has what Go's packages slices and maps do not have for lists of large values and for values of JSON. It knows nothing of
+// objects.
 
 // countOf counts the members of a list that are of a sort.
 func countOf[T any](list []T, isOf func(*T) bool) int { return len(selectFrom(list, isOf)) }
@@ -87,8 +88,8 @@ func conditionsOf(obj map[string]any) []map[string]any {
 	return mapsIn(status["conditions"])
 }
 
-// overlayOn lays the values of a manifest over those of an object. It merges maps key by key. itemOf returns what becomes of an item of a list:
-// h is the list of the object, and i the index in w, the list of the manifest. The manifest replaces everything else.
+// overlayOn lays the values of a manifest over those of an object. It merges maps key by key. itemOf returns what becomes of an item
+// of a list: h is the list of the object, and i the index in w, the list of the manifest. The manifest replaces everything else.
 func overlayOn(have, want any, itemOf func(h, w []any, i int) any) any {
 	switch w := want.(type) {
 	case map[string]any:

@@ -41,8 +41,8 @@ func (a *Applier) otherVersions(ctx context.Context, p *Plan, it *Item, err erro
 	return out
 }
 
-// convertsByWebhook reports whether a webhook converts the versions of an item's kind. It is true as well if the CRD cannot be read, or if
-// the kind is not custom.
+// convertsByWebhook reports whether a webhook converts the versions of an item's kind. It is true as well if the CRD cannot be read,
+// or if the kind is not custom.
 func (a *Applier) convertsByWebhook(ctx context.Context, p *Plan, it *Item) (bool, error) {
 	crd := p.crds[crdOf(it)]
 	if crd == nil {

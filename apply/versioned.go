@@ -45,8 +45,8 @@ func (v *versioned) versionNumberOf(id ID) int {
 	return n
 }
 
-// versionObjects adds versions to the names of objects whose annotation asks for it: the last version if the content is the same, and the
-// next one otherwise. References to these objects follow. Earlier versions stay, as many as the object's annotation says.
+// versionObjects adds versions to the names of objects whose annotation asks for it: the last version if the content is the same, and
+// the next one otherwise. References to these objects follow. Earlier versions stay, as many as the object's annotation says.
 //
 // A reference to an object of the source that has no version stays. With the annotation for keeping the original, the object is
 // applied under its own name too.
@@ -133,8 +133,8 @@ func (p *Plan) isRetainedVersion(id ID) bool {
 	})
 }
 
-// updateReferences changes references to ConfigMaps and Secrets whose names now have a version. It also changes the other references, which an
-// annotation of kapp lists.
+// updateReferences changes references to ConfigMaps and Secrets whose names now have a version. It also changes the other references,
+// which an annotation of kapp lists.
 //
 // References have no common form in Kubernetes, so the function looks at all places of built-in kinds whose key says what they refer
 // to. Custom kinds are left alone: there the same key may mean something else.

@@ -194,8 +194,8 @@ func (a *Applier) whatCRDLacks(ctx context.Context, name string) (string, error)
 		})
 		if status := apierrors.APIStatus(nil); errors.As(err, &status) && !apierrors.IsNotFound(err) {
 			// A user who can write the CRD may have no right to list its objects: the server then refuses the list, served or not.
-			// Stored objects may not be convertible yet, because the webhook comes with a later stage: the server then fails, or asks to
-			// come back later, until the webhook answers. Neither is a reason to wait.
+			// Stored objects may not be convertible yet, because the webhook comes with a later stage: the server then fails, or asks
+			// to come back later, until the webhook answers. Neither is a reason to wait.
 			a.mapper.forgetGroup(crd.Spec.Group)
 			_, err = a.mapper.findMapping(ctx, schema.GroupVersionKind{Group: crd.Spec.Group, Version: v.Name, Kind: crd.Spec.Names.Kind}, nil)
 		}
@@ -239,7 +239,8 @@ func (e *NotReadyError) Error() string {
 // Unwrap returns e.Err.
 func (e *NotReadyError) Unwrap() error { return e.Err }
 
-// waitUntilReady waits until all applied objects are ready. Each poll reads the objects that are not, with one list per kind and namespace.
+// waitUntilReady waits until all applied objects are ready. Each poll reads the objects that are not, with one list per kind and
+// namespace.
 func (a *Applier) waitUntilReady(ctx context.Context, p *Plan) error {
 	return a.waitFor(ctx, selectFrom(p.Items, func(it *Item) bool { return it.now.live != nil })) // objects of later stages do not exist yet
 }

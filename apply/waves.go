@@ -107,8 +107,8 @@ const (
 	placed
 )
 
-// arrangeSteps moves items behind the items that they come after: into a later stage, or a later step of their own stage. It never moves
-// namespaces and definitions, because all other objects need them.
+// arrangeSteps moves items behind the items that they come after: into a later stage, or a later step of their own stage. It never
+// moves namespaces and definitions, because all other objects need them.
 func (p *Plan) arrangeSteps() error {
 	nodes, err := p.orderGraph()
 	if err != nil {

@@ -175,8 +175,8 @@ func (p Path) Places(v any) []Place {
 	return out
 }
 
-// Set gives a value in which a path of [Place] leads to another one, or to nothing where remove is set. What is on the way is copied, and
-// made where it is missing and is a map.
+// Set gives a value in which a path of [Place] leads to another one, or to nothing where remove is set. What is on the way is copied,
+// and made where it is missing and is a map.
 func Set(v any, path []any, to any, remove bool) any {
 	if len(path) == 0 {
 		return to

@@ -1,8 +1,8 @@
-// Package kapprules is what Sluice does of the rules in kapp's configuration (carvel-dev/kapp, kind Config): how long an object is waited
-// for, what is written after what, and which fields keep the value that the cluster has.
+// Package kapprules is what Sluice does of the rules in kapp's configuration (carvel-dev/kapp, kind Config): how long an object is
+// waited for, what is written after what, and which fields keep the value that the cluster has.
 //
-// It promises that nothing is passed over in silence: [Rules.Read] names what is not done. It does not read files, and it does not talk to a
-// cluster.
+// It promises that nothing is passed over in silence: [Rules.Read] names what is not done. It does not read files, and it does not
+// talk to a cluster.
 package kapprules
 
 import (
@@ -73,8 +73,8 @@ func Keys() []string {
 	return []string{"waitRules", "rebaseRules", "changeGroupBindings", "changeRuleBindings"}
 }
 
-// Read adds the rules that stand under a key, in JSON. notDone has a sentence for each part that is not done. The error says in one line
-// what is wrong; then nothing is added.
+// Read adds the rules that stand under a key, in JSON. notDone has a sentence for each part that is not done. The error says in one
+// line what is wrong; then nothing is added.
 func (r *Rules) Read(key string, text []byte) (notDone []string, err error) {
 	d := &reading{key: key}
 	switch key {
@@ -99,7 +99,8 @@ type reading struct {
 	notDone []string
 }
 
-// appendRules decodes rules and appends those that check keeps. check leaves out a rule of which nothing is done, and may complete one.
+// appendRules decodes rules and appends those that check keeps. check leaves out a rule of which nothing is done, and may complete
+// one.
 func appendRules[T any](d *reading, have []T, text []byte, check func(i int, rule *T) (keep bool, err error)) ([]T, error) {
 	dec := json.NewDecoder(bytes.NewReader(text))
 	dec.DisallowUnknownFields()
@@ -124,7 +125,8 @@ func (d *reading) recordNotDone(i int, format string, args ...any) {
 	d.notDone = append(d.notDone, fmt.Sprintf("%s[%d]: ", d.key, i)+fmt.Sprintf(format, args...))
 }
 
-// checkWaitRule leaves out a rule in ytt, which could say anything. Its other conditions are kept without what kapp alone does with them.
+// checkWaitRule leaves out a rule in ytt, which could say anything. Its other conditions are kept without what kapp alone does with
+// them.
 func (d *reading) checkWaitRule(i int, w *WaitRule) (bool, error) {
 	if len(w.YTT) > 0 {
 		d.recordNotDone(i, "ytt is not run; the objects are waited for as if the rule were not there")

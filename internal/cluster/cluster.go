@@ -89,8 +89,8 @@ func For(config *rest.Config) (*Cluster, error) {
 	return &Cluster{rest: client, host: config.Host}, nil
 }
 
-// Client returns a client for any path of the API, which has no limit for the rate of requests. change adapts the copy of the configuration
-// that it has.
+// Client returns a client for any path of the API, which has no limit for the rate of requests. change adapts the copy of the
+// configuration that it has.
 func Client(config *rest.Config, change func(*rest.Config)) (*rest.RESTClient, error) {
 	c := rest.CopyConfig(config)
 	c.GroupVersion = &schema.GroupVersion{}
@@ -208,8 +208,8 @@ func explainAccess(err error) error {
 	return err
 }
 
-// serverMessage returns the message of a server that does not answer as an API server does, such as one that expects TLS. client-go has it
-// only among the causes.
+// serverMessage returns the message of a server that does not answer as an API server does, such as one that expects TLS. client-go
+// has it only among the causes.
 func serverMessage(err error) string {
 	var status apierrors.APIStatus
 	if !errors.As(err, &status) || status.Status().Details == nil {

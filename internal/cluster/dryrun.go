@@ -101,9 +101,9 @@ func answerOf(err error) (field.ErrorList, error) {
 	return nil, explainAccess(err)
 }
 
-// tryApplies applies a CRD that may be updated, by a dry run, once for each manager that has applied it before. An apply keeps the fields of other
-// owners in what it removes, so it can be refused although an update is not: the CA that an injector wrote remains of a conversion. Who may
-// not patch CRDs is not told about that.
+// tryApplies applies a CRD that may be updated, by a dry run, once for each manager that has applied it before. An apply keeps the
+// fields of other owners in what it removes, so it can be refused although an update is not: the CA that an injector wrote remains of
+// a conversion. Who may not patch CRDs is not told about that.
 func (c *Cluster) tryApplies(ctx context.Context, live, sent *apiextensionsv1.CustomResourceDefinition) (field.ErrorList, error) {
 	body, err := json.Marshal(sent)
 	if err != nil {
@@ -186,9 +186,9 @@ func mergedMaps(a, b map[string]string) map[string]string {
 	return out
 }
 
-// deniedByAdmission tells whether admission speaks and not the validation of CRDs. Webhooks choose their status code and say who they are
-// (k8s.io/apiserver/pkg/admission/plugin/webhook/errors). All other admission starts as a 403; a policy may turn that into
-// another code, but the causes that it adds name no field (k8s.io/apiserver/pkg/admission/plugin/policy/validating).
+// deniedByAdmission tells whether admission speaks and not the validation of CRDs. Webhooks choose their status code and say who they
+// are (k8s.io/apiserver/pkg/admission/plugin/webhook/errors). All other admission starts as a 403; a policy may turn that into another
+// code, but the causes that it adds name no field (k8s.io/apiserver/pkg/admission/plugin/policy/validating).
 func deniedByAdmission(s metav1.Status) bool {
 	if strings.HasPrefix(s.Message, `admission webhook "`) || s.Code == http.StatusForbidden {
 		return true

@@ -37,7 +37,8 @@ func cutManagedFields(raw []byte) []byte {
 	return slices.Replace(raw, start+from, start+to, []byte(null)...)
 }
 
-// ownersIn returns the first of some apiVersions that metadata.managedFields of an object name, with the manager; empty if there is none.
+// ownersIn returns the first of some apiVersions that metadata.managedFields of an object name, with the manager; empty if there is
+// none.
 func ownersIn(raw []byte, apiVersions []string) (version, manager string) {
 	start, end := valueOf(raw, "metadata")
 	from, to := valueOf(raw[start:end], "managedFields")

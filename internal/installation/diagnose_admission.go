@@ -265,7 +265,8 @@ func (d *doctor) checkManifests(ctx context.Context) error {
 	return nil
 }
 
-// addDifferences adds the check of an object with its first differences, and the command that removes all. apply is the one that installs the object.
+// addDifferences adds the check of an object with its first differences, and the command that removes all. apply is the one that
+// installs the object.
 //
 // A role binding with another role cannot be patched: the API server lets nobody change roleRef. It has to be deleted and applied
 // again.
@@ -285,8 +286,8 @@ func (d *doctor) addDifferences(subject string, have *unstructured.Unstructured,
 	d.addCheck(Warn, subject, fix, "it is not as this version of sluice installs it: %s", strings.Join(fields, "; "))
 }
 
-// mayBeLeftOut reports whether values of the chart leave out an object that is missing: all network policies, or the disruption budget of a role with
-// one replica.
+// mayBeLeftOut reports whether values of the chart leave out an object that is missing: all network policies, or the disruption budget
+// of a role with one replica.
 //
 // networks is the number of network policies that are installed. With one of them, the values of the chart want all.
 func (d *doctor) mayBeLeftOut(want *unstructured.Unstructured, networks int) bool {

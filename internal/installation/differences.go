@@ -1,7 +1,7 @@
 package installation
 
-// How does an installed object differ from what this version installs? The API server is asked, by a dry run, what it would make of the
-// manifest: with its defaults, and without what others have added. What an operator sets is taken from the installed object first.
+// How does an installed object differ from what this version installs? The API server is asked, by a dry run, what it would make of
+// the manifest: with its defaults, and without what others have added. What an operator sets is taken from the installed object first.
 // For example a Deployment with hostNetwork: true, which the manifest does not have.
 
 import (
@@ -26,8 +26,8 @@ type difference struct {
 	is, want any
 }
 
-// differencesOf compares an installed object with its manifest. refused says why the API server has made no dry run; then fields that others have
-// added are not found.
+// differencesOf compares an installed object with its manifest. refused says why the API server has made no dry run; then fields that
+// others have added are not found.
 //
 // Fields outside of the named ones, such as status and metadata, are not compared: others write them.
 func differencesOf(ctx context.Context, client dynamic.ResourceInterface, manifest, have *unstructured.Unstructured) (list []difference, refused error) {
@@ -253,8 +253,8 @@ func appendDifferences(list []difference, path []any, is, want any) []difference
 	return append(list, difference{path, is, want})
 }
 
-// beginAlike reports whether lists of different lengths differ in what stands at the end of the longer one: by the names of items, or by
-// the items themselves if they have none.
+// beginAlike reports whether lists of different lengths differ in what stands at the end of the longer one: by the names of items, or
+// by the items themselves if they have none.
 func beginAlike(h, w []any) bool {
 	for i := range min(len(h), len(w)) {
 		a, b := asObject(h[i])["name"], asObject(w[i])["name"]
@@ -305,8 +305,8 @@ func shortJSON(v any) string {
 	return brief.Cut(string(text), 80)
 }
 
-// patchOf is the JSON patch (RFC 6902) that removes differences. Its last operations remove fields and items, the last item first, so that
-// they move no other one.
+// patchOf is the JSON patch (RFC 6902) that removes differences. Its last operations remove fields and items, the last item first, so
+// that they move no other one.
 //
 // The path of an operation may have indices. An addition at the end of a list moves nothing, and a removal moves all items behind it.
 func patchOf(list []difference) string {

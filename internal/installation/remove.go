@@ -147,8 +147,8 @@ func (c *Cluster) deleteObject(ctx context.Context, o *Object) error {
 	return nil
 }
 
-// removeFinalizers takes Sluice's finalizers off the objects of a resource that go, in one namespace or in all: who would act on them has
-// gone.
+// removeFinalizers takes Sluice's finalizers off the objects of a resource that go, in one namespace or in all: who would act on them
+// has gone.
 //
 // The patch has the resource version, so a finalizer that somebody adds meanwhile is not lost. Objects with other finalizers keep
 // these.

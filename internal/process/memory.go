@@ -44,8 +44,8 @@ const leastMemory = 64 << 20
 // gcPercent is for a process that lives long and waits most of the time.
 const gcPercent = 100
 
-// ApplyMemoryLimits divides the memory that the container has, or that is given, and has Go keep to its part and collect garbage often,
-// unless GOMEMLIMIT and GOGC say otherwise.
+// ApplyMemoryLimits divides the memory that the container has, or that is given, and has Go keep to its part and collect garbage
+// often, unless GOMEMLIMIT and GOGC say otherwise.
 func ApplyMemoryLimits(getenv func(string) string, given string, resolvers bool) (MemoryShares, error) {
 	out := divideMemory(defaultMemory, resolvers)
 	// The limit of version 2 of control groups, and of version 1, which has a huge number for none.

@@ -69,8 +69,8 @@ func (r *run) newApplier() (*apply.Applier, error) {
 	return apply.New(r.impersonatedConfig(), apply.Options{Namespace: namespace, Now: r.Clock.Now, Holder: holder, Locks: &r.locks})
 }
 
-// resumedApplier returns an applier that holds the lock of the delivery's app if its last run is not complete. The caller must always call
-// unlock.
+// resumedApplier returns an applier that holds the lock of the delivery's app if its last run is not complete. The caller must always
+// call unlock.
 func (r *run) resumedApplier(ctx context.Context) (a *apply.Applier, unlock func(), err error) {
 	if a, err = r.newApplier(); err != nil {
 		return nil, func() {}, err
@@ -376,8 +376,8 @@ func (r *run) endDelivered(ctx context.Context, a *apply.Applier, got *fetched) 
 	return min(r.checkReady(ctx, a), again)
 }
 
-// endFailed says why nothing, or not everything, was applied, and returns when to try again. The fetched content is used again until it is
-// as old as the interval.
+// endFailed says why nothing, or not everything, was applied, and returns when to try again. The fetched content is used again until
+// it is as old as the interval.
 func (r *run) endFailed(ctx context.Context, got *fetched, err error) time.Duration {
 	again := r.retryPause(keyOf(r.d), r.checkInterval())
 	if isLocked(err) {

@@ -69,8 +69,8 @@ type Controller struct {
 	Members Members
 	// Store has content that is too large for a ResolutionRequest; nil: such content is an error.
 	Store requester.Store
-	// Archive returns the YAML and JSON files below a folder of an archive of Flux, as one stream. The content at the address has the digest.
-	// A [*requester.FailedError] has the precise cause.
+	// Archive returns the YAML and JSON files below a folder of an archive of Flux, as one stream. The content at the address has the
+	// digest. A [*requester.FailedError] has the precise cause.
 	Archive  func(ctx context.Context, url, digest, folder string) ([]byte, error)
 	Metrics  *Metrics
 	Recorder record.EventRecorder
@@ -230,7 +230,8 @@ func (c *Controller) retryPause(k types.NamespacedName, most time.Duration) time
 	return min(c.failures.When(k), most)
 }
 
-// reconcileSafely is reconcileDelivery with protection from panics: a panic causes a retry of this delivery, and does not affect others.
+// reconcileSafely is reconcileDelivery with protection from panics: a panic causes a retry of this delivery, and does not affect
+// others.
 func (c *Controller) reconcileSafely(ctx context.Context, k types.NamespacedName) (again time.Duration) {
 	defer func() {
 		if r := recover(); r != nil {

@@ -50,7 +50,8 @@ func (c *client) setFinalizer(ctx context.Context, d *v1alpha1.Delivery, want bo
 	return nil
 }
 
-// finalizeDelivery deletes the objects of a delivery, if its policy says so, and then releases the delivery. It returns when to continue.
+// finalizeDelivery deletes the objects of a delivery, if its policy says so, and then releases the delivery. It returns when to
+// continue.
 func (r *run) finalizeDelivery(process context.Context) time.Duration {
 	if !slices.Contains(r.d.Finalizers, v1alpha1.FinalizerDelivery) {
 		return 0

@@ -169,8 +169,8 @@ func (r *run) correctFromMemory(process context.Context, cfg *config.Config, due
 // notPutRight begins the part of the message of Ready about drift.
 const notPutRight = "; drift of delivered objects is not corrected: "
 
-// fetchSeparately fetches the source by a separate request, and deletes the request after reading it. Its content cannot change, so a request that
-// is left over from another round can be used as well.
+// fetchSeparately fetches the source by a separate request, and deletes the request after reading it. Its content cannot change, so a
+// request that is left over from another round can be used as well.
 func (r *run) fetchSeparately(ctx context.Context, resolver string, spec resolutionv1beta1.ResolutionRequestSpec) (*requester.Resource, error) {
 	owner := requester.OwnedBy(r.d, v1alpha1.SchemeGroupVersion.WithKind(kind))
 	name, err := requester.Name(resolver, r.d.Namespace+"/"+r.d.Name, spec)
@@ -229,8 +229,8 @@ func pinnedRequest(s *v1alpha1.DeliverySource, applied *v1alpha1.Revision) (reso
 	return resolver, spec, nil
 }
 
-// restoreObjects changes the running objects back to the delivered state, and returns a description of the changes. It deletes nothing,
-// because others may depend on the drift. It creates nothing that was not delivered, and does only what the preflights allow.
+// restoreObjects changes the running objects back to the delivered state, and returns a description of the changes. It deletes
+// nothing, because others may depend on the drift. It creates nothing that was not delivered, and does only what the preflights allow.
 //
 // The preflights judge the applied revision, so what stopped the later one does not matter here. data is the content that was
 // applied. An object that the present spec would make and the inventory does not have ends it: the spec has changed since.

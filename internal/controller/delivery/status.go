@@ -72,8 +72,8 @@ func metaTime(t time.Time) *metav1.Time {
 	return &s
 }
 
-// sendEvents sends events about the changes since before: about actions, and about Ready if its status or reason has changed. If another
-// finding now stops a stopped delivery, that is an event as well.
+// sendEvents sends events about the changes since before: about actions, and about Ready if its status or reason has changed. If
+// another finding now stops a stopped delivery, that is an event as well.
 func (r *run) sendEvents(before *v1alpha1.Delivery) {
 	for _, e := range r.events {
 		r.Recorder.Event(r.d, e.kind, e.reason, brief.Clip(e.message, maxEvent))

@@ -29,8 +29,8 @@ type builtInGroup struct {
 	resources map[string][]feature.Version
 }
 
-// findVersions returns the versions of a resource; none if there is no such resource. Answers from before since do not count. During a question
-// to the API server, only callers that need its answer wait.
+// findVersions returns the versions of a resource; none if there is no such resource. Answers from before since do not count. During a
+// question to the API server, only callers that need its answer wait.
 //
 // A resource that was found counts for [lookAgain], one that was not for [lookSoon]: somebody may be waiting for it.
 func (b *builtIns) findVersions(ctx context.Context, group, resource string, since time.Time) ([]feature.Version, error) {

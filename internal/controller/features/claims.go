@@ -20,8 +20,8 @@ import (
 // because they would slow down every status otherwise.
 
 const (
-	// claimsHook is in the names of webhooks with the path of askReject. The API server calls them for writes in other versions than those
-	// that are closed as a whole, and for writes of the status.
+	// claimsHook is in the names of webhooks with the path of askReject. The API server calls them for writes in other versions than
+	// those that are closed as a whole, and for writes of the status.
 	claimsHook = "claim"
 	// claimsCondition is the name of their only match condition. orElse joins the alternatives in it.
 	claimsCondition, orElse = "claims-a-version", "\n|| "
@@ -48,10 +48,10 @@ func aboutClaims(name string) bool {
 }
 
 // claimHooks returns webhooks for writes in other versions than those that are closed as a whole, and for writes of the status, if the
-// write claims to be in such a version. The reason: the ratchet of a closed version relies on managed fields, and a client can send any
-// managed fields. Policies check the same. Only writes with such a claim wait for the webhook. If conditions cannot select them, no
-// write is refused because the webhook is down, and a write waits for a second at most, so that writes of the status do not wait for a
-// gate. The number of webhooks follows from the bound of a condition's length; it is 0 if no version is closed as a whole. Name,
+// write claims to be in such a version. The reason: the ratchet of a closed version relies on managed fields, and a client can send
+// any managed fields. Policies check the same. Only writes with such a claim wait for the webhook. If conditions cannot select them,
+// no write is refused because the webhook is down, and a write waits for a second at most, so that writes of the status do not wait
+// for a gate. The number of webhooks follows from the bound of a condition's length; it is 0 if no version is closed as a whole. Name,
 // address and namespaces are not set.
 func claimHooks(closed map[hookedResource][]*feature.Target, conditions bool) (out []hook) {
 	ways := map[string]hookedResource{}

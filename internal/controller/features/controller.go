@@ -232,8 +232,8 @@ func (s *session) deleteMade(ctx context.Context, name string) error {
 	return errors.Join(errs...)
 }
 
-// maintainAnchors maintains the objects that belong to no component, and removes webhooks of components that were deleted while no controller
-// ran.
+// maintainAnchors maintains the objects that belong to no component, and removes webhooks of components that were deleted while no
+// controller ran.
 func (s *session) maintainAnchors(ctx context.Context) error {
 	var errs []error
 	for _, want := range anchorObjects(s.Namespace, s.server) {

@@ -40,8 +40,8 @@ func (s *session) enforcePlan(ctx context.Context, p *plan, done *outcome) time.
 		return 0
 	}
 	wanted, additions, settling, changes := s.compareObjects(p, done)
-	// If a part moves from one policy to another, for example because a version now has a schema of its own, it must be in force in the
-	// new policy before it is removed from the old one.
+	// If a part moves from one policy to another, for example because a version now has a schema of its own, it must be in force in
+	// the new policy before it is removed from the old one.
 	changes, later := inOrder(additions, settling, changes)
 	writes := additions
 	for _, c := range changes {
@@ -73,8 +73,8 @@ func (s *session) enforcePlan(ctx context.Context, p *plan, done *outcome) time.
 	return done.wait
 }
 
-// compareObjects compares the wanted objects with those that are there. wanted has their keys. additions are not there, changes are there in
-// another form, and settling are there and perhaps not in force yet.
+// compareObjects compares the wanted objects with those that are there. wanted has their keys. additions are not there, changes are
+// there in another form, and settling are there and perhaps not in force yet.
 func (s *session) compareObjects(p *plan, done *outcome) (wanted map[string]bool, additions, settling []object, changes []change) {
 	wanted = map[string]bool{}
 	for _, o := range p.set.Objects() {
@@ -116,8 +116,8 @@ func (s *session) untilNextWrite(component string) time.Duration {
 	return pause - s.Clock.Since(s.written[component])
 }
 
-// writeObjects writes objects one by one. If one takes the API server too long, the others wait for the next attempt, so that the status says
-// so now: each may take half a minute.
+// writeObjects writes objects one by one. If one takes the API server too long, the others wait for the next attempt, so that the
+// status says so now: each may take half a minute.
 func (s *session) writeObjects(ctx context.Context, writes []object, done *outcome) {
 	for i, want := range writes {
 		if err := s.writeObject(ctx, want, done); !apierrors.IsTimeout(err) && !apierrors.IsServerTimeout(err) {
@@ -177,8 +177,8 @@ func (s *session) recordTypeCheck(have object, done *outcome) {
 	}
 }
 
-// pendingGates are the gates with an object that is not in force yet, because it could not be written or was written just now. The objects
-// that enforced them before stay until it is in force.
+// pendingGates are the gates with an object that is not in force yet, because it could not be written or was written just now. The
+// objects that enforced them before stay until it is in force.
 func (p *plan) pendingGates(done *outcome) map[string]bool {
 	out := map[string]bool{}
 	for gate, list := range p.enforcersByGate() {

@@ -45,8 +45,8 @@ const (
 	hookSuffix    = ".feature.sluice.dev"
 )
 
-// The purposes of webhooks. Each has a path of its own, because a write that may be refused waits for the webhook (failurePolicy Fail),
-// and a write that only gets a warning does not.
+// The purposes of webhooks. Each has a path of its own, because a write that may be refused waits for the webhook (failurePolicy
+// Fail), and a write that only gets a warning does not.
 const (
 	askReject = "reject"
 	askWarn   = "warn"
@@ -350,8 +350,8 @@ func purposeOf(ask string) string {
 	return strings.TrimSuffix(ask, wholeVersions)
 }
 
-// matchPolicy makes the API server convert objects of other versions to one in the rules: a version may be new, or have other names for
-// gated fields. Webhooks for whole versions do not convert.
+// matchPolicy makes the API server convert objects of other versions to one in the rules: a version may be new, or have other names
+// for gated fields. Webhooks for whole versions do not convert.
 func matchPolicy(ask string, conditions bool) *admissionregistrationv1.MatchPolicyType {
 	if ask == askSettings || strings.HasSuffix(ask, wholeVersions) || !conditions {
 		return new(admissionregistrationv1.Exact)

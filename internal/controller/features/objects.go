@@ -131,8 +131,8 @@ func sameAsWanted(want, have object) bool {
 // resourceOf is the resource of an object.
 func resourceOf(o runtime.Object) string { return viewOf(o).resource }
 
-// applyObject writes an object and returns the stored one. If others have added fields, which server-side apply does not remove, it replaces
-// the whole object.
+// applyObject writes an object and returns the stored one. If others have added fields, which server-side apply does not remove, it
+// replaces the whole object.
 func (s *objects) applyObject(ctx context.Context, want object) (object, error) {
 	data, err := json.Marshal(want) // it claims no missing fields, and the API server lets nobody apply a status here
 	if err != nil {

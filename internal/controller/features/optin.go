@@ -29,8 +29,8 @@ const (
 	maxAnswers, answersFor = 10_000, 3 * time.Second
 	// goneFor is the time to live of the answer whether a component exists; askGone is the time limit of the question.
 	goneFor, askGone = time.Second, 2 * time.Second
-	// goneEvery bounds the questions about components in a second, goneMost those in a burst. Any client that reaches the port can invent
-	// names, and each name causes a question.
+	// goneEvery bounds the questions about components in a second, goneMost those in a burst. Any client that reaches the port can
+	// invent names, and each name causes a question.
 	goneEvery, goneMost = 20, 50
 )
 
@@ -50,9 +50,9 @@ type (
 	missingly string            // bool, by component
 )
 
-// componentGone reports whether a component does not exist, so that it gates nothing. If that is not known, or there were too many questions, it
-// returns false. It runs in a turn of the intake, so there is one open question for a name at a time, and as many as there are turns
-// for all names.
+// componentGone reports whether a component does not exist, so that it gates nothing. If that is not known, or there were too many
+// questions, it returns false. It runs in a turn of the intake, so there is one open question for a name at a time, and as many as
+// there are turns for all names.
 func (h *Webhook) componentGone(ctx context.Context, component string) bool {
 	h.mu.RLock()
 	api := h.api

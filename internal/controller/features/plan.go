@@ -48,8 +48,8 @@ func (p *planner) forgetComponent(component string) {
 	delete(p.known, component)
 }
 
-// planComponent returns the wanted state for a component. The error means that the API server did not answer; errors of definitions and settings
-// are not included.
+// planComponent returns the wanted state for a component. The error means that the API server did not answer; errors of definitions
+// and settings are not included.
 //
 // What the plan says of settings is copied from the memory, which the next plan may change. The order matters: the model says where
 // the settings are, and the settings say which policies are needed.
@@ -204,9 +204,9 @@ func (out *plan) losesFeature(before, after *feature.Model) bool {
 	})
 }
 
-// keepLastGood defines the component with the last good definitions of features that have become bad. It leaves out new features that are
-// bad, too. If that is not enough, it leaves out all new features, because they may be the cause. It returns the earlier model if the
-// last good definitions no longer fit, for example because the schema has changed.
+// keepLastGood defines the component with the last good definitions of features that have become bad. It leaves out new features that
+// are bad, too. If that is not enough, it leaves out all new features, because they may be the cause. It returns the earlier model if
+// the last good definitions no longer fit, for example because the schema has changed.
 func (out *plan) keepLastGood(before, after *feature.Model, o feature.Options) *feature.Model {
 	features := make([]v1alpha1.Feature, 0, len(out.features))
 	var bad, fresh []string
@@ -317,8 +317,8 @@ func (p *planner) noteDeletedCRD(name string) {
 	delete(p.crd, name)
 }
 
-// dropDeletedCRDs drops what is known of CRDs that are deleted, and after a while that they were: by then no answer of discovery is in use that
-// is from before. The caller holds the lock.
+// dropDeletedCRDs drops what is known of CRDs that are deleted, and after a while that they were: by then no answer of discovery is in
+// use that is from before. The caller holds the lock.
 func (p *planner) dropDeletedCRDs() {
 	now := p.Clock.Now()
 	maps.DeleteFunc(p.gone, func(_ string, at time.Time) bool { return now.Sub(at) > lookSoon+lookAgain })

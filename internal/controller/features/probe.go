@@ -22,10 +22,10 @@ import (
 )
 
 // How the controller observes what an API server enforces: it creates a Lease in Sluice's namespace as a dry run, and checks the
-// answer. Each component has a probe of each kind, a policy with its binding or a webhook, which matches only such a Lease, by a label.
-// The controller writes a probe after all other objects of the component, and again when any of them changes. An API server reads
-// policies and bindings in the order of their writes, and activates them together. So if it answers by the newest probe, it has all
-// objects that were written before. The webhooks of a component are in one object with their probe.
+// answer. Each component has a probe of each kind, a policy with its binding or a webhook, which matches only such a Lease, by a
+// label. The controller writes a probe after all other objects of the component, and again when any of them changes. An API server
+// reads policies and bindings in the order of their writes, and activates them together. So if it answers by the newest probe, it has
+// all objects that were written before. The webhooks of a component are in one object with their probe.
 
 const (
 	// ProbeLabel is on the Lease. Its value is the wanted state.
@@ -35,8 +35,8 @@ const (
 
 	// probeSoon and probeLate bound the pause between two probes until the state is seen; it doubles.
 	probeSoon, probeLate = 100 * time.Millisecond, 5 * time.Second
-	// lookAtWebhook is the interval of calls to the webhook, lookAtLost the pause after a call without an answer. After two such calls,
-	// the webhook counts as down. probeTimeout, in seconds, bounds a call.
+	// lookAtWebhook is the interval of calls to the webhook, lookAtLost the pause after a call without an answer. After two such
+	// calls, the webhook counts as down. probeTimeout, in seconds, bounds a call.
 	lookAtWebhook, lookAtLost = 10 * time.Second, time.Second
 	probeTimeout              = 3
 
@@ -62,8 +62,8 @@ func stateDigest(parts ...any) string {
 	return hex.EncodeToString(sum[:16])
 }
 
-// probePolicies are the policies of a component that show whether the API server has the others, for each kind that the component has. state
-// is empty if it has none.
+// probePolicies are the policies of a component that show whether the API server has the others, for each kind that the component has.
+// state is empty if it has none.
 //
 // The state is a digest of all stored policies of the component, with their generations. So the probe differs whenever one of them
 // does.

@@ -27,8 +27,8 @@ import (
 const (
 	// workers bounds the components that are processed at once.
 	workers = 4
-	// pause is the time after a write of policies before the next settings are written into them, so that a series of changes causes only
-	// a few writes.
+	// pause is the time after a write of policies before the next settings are written into them, so that a series of changes causes
+	// only a few writes.
 	pause = 100 * time.Millisecond
 
 	// anchors is the key for objects that belong to no component.
@@ -118,8 +118,8 @@ func (s *session) ownsComponent(key string) bool {
 	return s.Members == nil || s.Members.Owns(Role, types.UID("component/"+key))
 }
 
-// workOff does what is due for the components in a queue until the queue is shut down. The work returns when to look again, 0 for not before
-// something changes.
+// workOff does what is due for the components in a queue until the queue is shut down. The work returns when to look again, 0 for not
+// before something changes.
 func (c *Cluster) workOff(ctx context.Context, queue workqueue.TypedDelayingInterface[string], failures workqueue.TypedRateLimiter[string],
 	work func(ctx context.Context, component string) (again time.Duration, err error),
 ) {
@@ -204,8 +204,8 @@ func (s *session) forgetApplied(o object) {
 	delete(s.applied, keyOf(o))
 }
 
-// recordApplied records a write. It reports whether the object is the same as the last one that this process wrote: then another client has
-// changed or deleted it in between.
+// recordApplied records a write. It reports whether the object is the same as the last one that this process wrote: then another
+// client has changed or deleted it in between.
 func (s *session) recordApplied(want, stored object) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -24,8 +24,8 @@ import (
 // Unknown while this process or the API server has something to do in a moment. Changes to Unknown send no event, so a plain change
 // of the settings sends one event and not three.
 
-// writeStatus writes the outcome for a component and its features into their status, and sends events about changes. It returns when to check
-// again.
+// writeStatus writes the outcome for a component and its features into their status, and sends events about changes. It returns when
+// to check again.
 //
 // A failed write is tried again soon, since the status is all that users see. done may have come from a round that wrote nothing;
 // then conditions about the enforcement stay as they are.
@@ -434,8 +434,8 @@ func firstNames(names []string) []string {
 	return append(slices.Clone(names[:most]), fmt.Sprintf("and %d more", len(names)-most))
 }
 
-// announceWork says in the status of a component that has none that its policies are being made: to make those of many components takes
-// a while. It reports whether that is written.
+// announceWork says in the status of a component that has none that its policies are being made: to make those of many components
+// takes a while. It reports whether that is written.
 func (s *session) announceWork(ctx context.Context, c *v1alpha1.Component) bool {
 	before := c.DeepCopy()
 	setCondition(&c.Status.Conditions, c.Generation, s.Clock.Now(), v1alpha1.ConditionEnforced, metav1.ConditionUnknown, v1alpha1.ReasonNotObserved, "the policies are being made")

@@ -40,8 +40,8 @@ const (
 	usageFresh = time.Hour
 	// usageKept is the number of intervals for which a count is valid while the next ones fail.
 	usageKept = 3
-	// Between two pages a scan waits for usageRest times as long as the page took, and maxRest at most: so it causes at most a fifth of
-	// the load of one connection.
+	// Between two pages a scan waits for usageRest times as long as the page took, and maxRest at most: so it causes at most a fifth
+	// of the load of one connection.
 	usageRest = 4
 	maxRest   = 10 * time.Second
 )
@@ -123,8 +123,8 @@ func (u *usage) nextDue() (name string, wait time.Duration) {
 	return name, max(0, u.counts[name].due.Sub(u.clock.Now()))
 }
 
-// runScans counts the due resources, one after the other, until ctx is done. It calls changed with the names of components whose numbers may
-// have changed.
+// runScans counts the due resources, one after the other, until ctx is done. It calls changed with the names of components whose
+// numbers may have changed.
 func (u *usage) runScans(ctx context.Context, scan func(context.Context, *featureusage.Scan) (*featureusage.Result, error), changed func(component string)) {
 	if u.interval <= 0 {
 		return
@@ -340,8 +340,8 @@ func (p *plan) gatedResources() *gatedBy {
 	return out
 }
 
-// mayList asks whether this role may list resources; the error is Forbidden if it may not. Trying would cause a refused request at each
-// count, which would look like an attack in the audit log.
+// mayList asks whether this role may list resources; the error is Forbidden if it may not. Trying would cause a refused request at
+// each count, which would look like an attack in the audit log.
 func (s *session) mayList(ctx context.Context, resources []featureusage.Resource) error {
 	for _, r := range resources {
 		review, err := s.Kube.AuthorizationV1().SelfSubjectAccessReviews().Create(ctx, &authorizationv1.SelfSubjectAccessReview{

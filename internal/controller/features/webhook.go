@@ -72,9 +72,9 @@ type judge struct {
 //
 // For refusals and drops it judges all parts, even those that policies enforce as far as this process knows. After an upgrade or a
 // rollback of the API server, the controller and this process may disagree for a moment, and the controller may send parts to the
-// webhook that this process leaves to policies. If policies are in force, they come first, and the webhook finds nothing. Warnings, and
-// those of tellUse, would be given twice, so it only judges those that no policy gives. Refusals and drops are separate purposes and do
-// not depend on each other.
+// webhook that this process leaves to policies. If policies are in force, they come first, and the webhook finds nothing. Warnings,
+// and those of tellUse, would be given twice, so it only judges those that no policy gives. Refusals and drops are separate purposes
+// and do not depend on each other.
 func judgeOf(out *plan) *judge {
 	mine, told := out.set.WebhookParts()
 	evaluator := func(when v1alpha1.WhenDisabled) *feature.Evaluator {
@@ -170,8 +170,8 @@ func (h *Webhook) updateJudge(ctx context.Context, p *planner, name string) (kno
 	}
 	again = shorterWait(again, out.gated.untilReread())
 	if !out.known {
-		// Until then, requests get an error, and the failure policy decides. The process is still ready, because settings of other components
-		// can be read.
+		// Until then, requests get an error, and the failure policy decides. The process is still ready, because settings of other
+		// components can be read.
 		return out.current.err != nil, again, nil
 	}
 	j := judgeOf(out)

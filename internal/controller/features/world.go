@@ -169,8 +169,8 @@ func (w *world) addHandlers() error {
 		_, err := h.informer.AddEventHandler(cache.ResourceEventHandlerFuncs{
 			AddFunc: h.tell, DeleteFunc: h.tell,
 			UpdateFunc: func(a, b any) {
-				// A write of a status, for example by this process, needs no check. The exception is a recorded count, because the component's
-				// status has the number of features in use.
+				// A write of a status, for example by this process, needs no check. The exception is a recorded count, because the
+				// component's status has the number of features in use.
 				if !h.same(a, b) {
 					h.tell(b)
 				}

@@ -45,8 +45,8 @@ func refusedResponse(name, message string, causes []metav1.StatusCause) *admissi
 	}}
 }
 
-// retryResponse returns the answer to a change that could not be compared in time. Clients that are made with client-go try again without
-// being told: the API server sends retryAfterSeconds as the header Retry-After. Not all of them come back at the same time.
+// retryResponse returns the answer to a change that could not be compared in time. Clients that are made with client-go try again
+// without being told: the API server sends retryAfterSeconds as the header Retry-After. Not all of them come back at the same time.
 func retryResponse(name string) *admissionv1.AdmissionResponse {
 	return &admissionv1.AdmissionResponse{Result: &metav1.Status{
 		Status: metav1.StatusFailure, Code: http.StatusTooManyRequests, Reason: metav1.StatusReasonTooManyRequests,

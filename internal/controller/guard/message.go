@@ -163,8 +163,8 @@ func admissionWarnings(findings []report.Finding) []string {
 	return out
 }
 
-// statusCauses are the findings for programs. That of a deletion is about the field objects if objects are stored, which an apply that deletes
-// them first has to know.
+// statusCauses are the findings for programs. That of a deletion is about the field objects if objects are stored, which an apply that
+// deletes them first has to know.
 func statusCauses(failing []report.Finding) []metav1.StatusCause {
 	var out []metav1.StatusCause
 	for i := range failing[:min(len(failing), maxCauses)] {

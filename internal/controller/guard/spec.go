@@ -89,7 +89,8 @@ func leftAlone(old, next json.RawMessage) bool {
 	return errA == nil && errB == nil && maps.EqualFunc(a, b, func(x, y json.RawMessage) bool { return bytes.Equal(x, y) })
 }
 
-// withoutBundle returns the fields of a spec, of which conversion has no CA bundle. It does not decode the schemas, which may be large.
+// withoutBundle returns the fields of a spec, of which conversion has no CA bundle. It does not decode the schemas, which may be
+// large.
 func withoutBundle(spec json.RawMessage) (fields map[string]json.RawMessage, err error) {
 	if err := json.Unmarshal(spec, &fields); err != nil || fields["conversion"] == nil {
 		return fields, err

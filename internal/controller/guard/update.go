@@ -69,8 +69,9 @@ func (g *Guard) judgeUpdate(ctx context.Context, req *admissionv1.AdmissionReque
 // ownersTime bounds how long the objects are asked which versions their owners are noted in.
 const ownersTime = 2 * time.Second
 
-// askOwners has the stored objects answer the notes of [compat.OwnersRule], of which the schemas alone know nothing. Where no object names
-// the removed version the note goes, and where some do it becomes a violation. If not all objects could be read, the note says why.
+// askOwners has the stored objects answer the notes of [compat.OwnersRule], of which the schemas alone know nothing. Where no object
+// names the removed version the note goes, and where some do it becomes a violation. If not all objects could be read, the note says
+// why.
 func (g *Guard) askOwners(ctx context.Context, req *admissionv1.AdmissionRequest, result *report.CRD) {
 	if !slices.ContainsFunc(result.Findings, isOwnersNote) {
 		return

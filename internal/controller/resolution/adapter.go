@@ -40,8 +40,8 @@ type key struct {
 	uid             types.UID
 }
 
-// Resolver is the part of a resolver that the adapter uses. Parameters arrive as the request has them, not yet validated. The reservation is
-// the memory that the result takes, nil for none. The adapter releases it when the result has been written.
+// Resolver is the part of a resolver that the adapter uses. Parameters arrive as the request has them, not yet validated. The
+// reservation is the memory that the result takes, nil for none. The adapter releases it when the result has been written.
 type Resolver interface {
 	Hold(ctx context.Context, r *resolve.Request) (*resolve.Resource, *resolve.Reservation, error)
 }
@@ -82,8 +82,9 @@ type Adapter struct {
 	Slots int
 	// MaxData is the limit of content in bytes; 0 stands for [DefaultMaxData].
 	MaxData int
-	// Compress and Store are for content over MaxData: it is compressed if it fits then, or else put into the store. Without them, or if
-	// the API has no fields for it, the request fails. MaxContent is the limit of such content in bytes; 0 stands for [DefaultMaxContent].
+	// Compress and Store are for content over MaxData: it is compressed if it fits then, or else put into the store. Without them, or
+	// if the API has no fields for it, the request fails. MaxContent is the limit of such content in bytes; 0 stands for
+	// [DefaultMaxContent].
 	Compress   bool
 	Store      Store
 	MaxContent int
@@ -111,8 +112,8 @@ type Adapter struct {
 
 	// cancels has the function that ends the work on a request, a context.CancelCauseFunc, by its key while the work goes on.
 	cancels sync.Map
-	// settled has the keys of the requests that this process has finished, until the informer brings the finished object. Older events that
-	// are still on their way would otherwise make it resolve them again.
+	// settled has the keys of the requests that this process has finished, until the informer brings the finished object. Older events
+	// that are still on their way would otherwise make it resolve them again.
 	settled sync.Map
 }
 

@@ -157,8 +157,8 @@ func eachMember(dec *json.Decoder, f func(name string) error) (there bool, err e
 	})
 }
 
-// eachWithin calls f where each element begins of the array or object that comes next, which open opens; f reads it. A null has none, and is
-// not there.
+// eachWithin calls f where each element begins of the array or object that comes next, which open opens; f reads it. A null has none,
+// and is not there.
 func eachWithin(dec *json.Decoder, open json.Delim, f func() error) (there bool, err error) {
 	token, err := dec.Token()
 	if err != nil || token == nil {

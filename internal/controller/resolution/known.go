@@ -99,8 +99,8 @@ func (k *Known) isOther(resolver string) bool {
 	return slices.ContainsFunc(k.Others, func(o string) bool { return o == AnyResolver || resolution.Canonical(o) == resolver })
 }
 
-// missingError returns an error that lists the known resolvers, if no process runs the resolver of a request. It returns nil if a process
-// runs it or has run it, or if that is not known yet.
+// missingError returns an error that lists the known resolvers, if no process runs the resolver of a request. It returns nil if a
+// process runs it or has run it, or if that is not known yet.
 func (k *Known) missingError(resolver string) *resolve.Error {
 	if k == nil || k.isOther(resolver) || k.runningProcesses(resolver) > 0 {
 		return nil

@@ -31,8 +31,8 @@ const (
 	maxMessage     = 4 << 10
 )
 
-// statusPatch is a merge patch of a status. UID and resource version make it fail if the object is not the one that was read. It is for
-// requests without a condition, of which a patch could test nothing else.
+// statusPatch is a merge patch of a status. UID and resource version make it fail if the object is not the one that was read. It is
+// for requests without a condition, of which a patch could test nothing else.
 type statusPatch struct {
 	Metadata struct {
 		UID             types.UID `json:"uid"`
@@ -143,8 +143,8 @@ func succeededStatus(res *resolve.Resource, k kept, now time.Time) statusFields 
 	return s
 }
 
-// failedStatus is the status of a request that failed. The condition has one of the two reasons that Tekton's clients know; the exact one is
-// before the message, and in an annotation.
+// failedStatus is the status of a request that failed. The condition has one of the two reasons that Tekton's clients know; the exact
+// one is before the message, and in an annotation.
 func failedStatus(e *resolve.Error, now time.Time) statusFields {
 	reason, message := resolution.ReasonFailed, cleanLine(e.Msg)
 	switch e.Reason { //nolint:exhaustive // the default is for all that Tekton has no reason for
