@@ -376,6 +376,15 @@ func (c *client) listMetadata(ctx context.Context, path, selector string, item f
 	}
 }
 
+// statusCausesOf returns the causes that the server names for its answer, such as the fields that are not valid; none for other errors.
+func statusCausesOf(err error) []metav1.StatusCause {
+	var status apierrors.APIStatus
+	if !errors.As(err, &status) || status.Status().Details == nil {
+		return nil
+	}
+	return status.Status().Details.Causes
+}
+
 // noNamespace reports whether the server refuses an object because its namespace is missing.
 func noNamespace(err error) bool {
 	var status apierrors.APIStatus

@@ -163,13 +163,9 @@ func (it *Item) patchCommand(op string, names []string, value any) string {
 		return ""
 	}
 	quoted := strings.ReplaceAll(string(patch), "'", `'\''`)
-	resource := it.mapping.resource
-	if it.Group != "" {
-		resource += "." + it.Group
-	}
 	namespace := ""
 	if it.Namespace != "" {
 		namespace = " -n " + it.Namespace
 	}
-	return fmt.Sprintf("kubectl patch %s %s%s --type=json -p '%s'", resource, it.Name, namespace, quoted)
+	return fmt.Sprintf("kubectl patch %s %s%s --type=json -p '%s'", crdOf(it), it.Name, namespace, quoted)
 }

@@ -3,7 +3,6 @@ package apply
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"net/http"
 	"net/url"
@@ -127,14 +126,6 @@ func leaveAllocatedOut(service map[string]any) {
 func onlyAboutName(err error) bool {
 	causes := statusCausesOf(err)
 	return len(causes) > 0 && !slices.ContainsFunc(causes, func(c metav1.StatusCause) bool { return c.Field != "metadata.name" })
-}
-
-func statusCausesOf(err error) []metav1.StatusCause {
-	var status apierrors.APIStatus
-	if !errors.As(err, &status) || status.Status().Details == nil {
-		return nil
-	}
-	return status.Status().Details.Causes
 }
 
 // deleteForReplace deletes an object that the apply will create again, and waits until it is gone. If the object belongs to another

@@ -63,7 +63,7 @@ func recoverAsError(err *error) {
 
 // judgeLists reads lists, as many at once as readers says. It judges their objects on all processors while it reads more, and calls
 // take with each batch, one at a time. Batches come in any order. Work in progress is bounded, even if take is slow. If a list has
-// several errors, the one at its first place counts. When flow returns, nothing of it still runs.
+// several errors, the one at its first place counts. When judgeLists returns, nothing of it still runs.
 func judgeLists(parent context.Context, lists []*pager, readers int, j *judge, take func(*batch)) error {
 	reading, stop := context.WithCancel(parent)
 	defer stop()

@@ -94,7 +94,7 @@ func readList(r io.Reader, item func([]byte) error) (listMeta, error) {
 		}
 	}
 	switch token, err := l.nextToken(); {
-	case errors.Is(err, io.ErrUnexpectedEOF): // what token says of an end
+	case errors.Is(err, io.ErrUnexpectedEOF): // what nextToken says of an end
 		return meta, nil
 	case err != nil:
 		return listMeta{}, err
