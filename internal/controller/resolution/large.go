@@ -10,6 +10,7 @@ import (
 	"sync"
 	"time"
 
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/client-go/discovery"
 	"k8s.io/utils/clock"
 
@@ -167,7 +168,8 @@ func (f *support) askUntilAnswered(ctx context.Context) (bool, error) {
 	}
 }
 
-// hasFields reads the schema that the API server publishes, as every user may.
+// hasFields reports whether the ResolutionRequests of a cluster have the fields for large content. It reads the schema that the API
+// server publishes, as every user may. A schema of another form counts as one without them.
 func hasFields(d discovery.DiscoveryInterface) (bool, error) {
 	paths, err := d.OpenAPIV3().Paths()
 	if err != nil {
@@ -181,23 +183,18 @@ func hasFields(d discovery.DiscoveryInterface) (bool, error) {
 	if err != nil {
 		return false, err
 	}
-	type object struct {
-		Properties map[string]json.RawMessage `json:"properties"`
-	}
 	var doc struct {
 		Components struct {
-			Schemas map[string]struct {
-				Properties struct {
-					Status object `json:"status"`
-				} `json:"properties"`
-			} `json:"schemas"`
+			Schemas map[string]map[string]any `json:"schemas"`
 		} `json:"components"`
 	}
 	if err := json.Unmarshal(text, &doc); err != nil {
 		return false, err
 	}
 	for _, s := range doc.Components.Schemas {
-		if s.Properties.Status.Properties["dataRef"] != nil && s.Properties.Status.Properties["dataDigest"] != nil {
+		_, hasRef, _ := unstructured.NestedFieldNoCopy(s, "properties", "status", "properties", "dataRef")
+		_, hasDigest, _ := unstructured.NestedFieldNoCopy(s, "properties", "status", "properties", "dataDigest")
+		if hasRef && hasDigest {
 			return true, nil
 		}
 	}
