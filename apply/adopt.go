@@ -1,6 +1,7 @@
 package apply
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -155,10 +156,7 @@ func (a *Applier) withoutInventory(ctx context.Context, found *Orphans, namespac
 		objects = append(objects, o)
 	}
 	slices.SortFunc(objects, func(x, y Orphan) int {
-		if c := strings.Compare(x.App, y.App); c != 0 {
-			return c
-		}
-		return x.Compare(y.ID)
+		return cmp.Or(strings.Compare(x.App, y.App), x.Compare(y.ID))
 	})
 	found.Objects = objects
 	return nil
@@ -239,8 +237,8 @@ func (a *Applier) Adopt(ctx context.Context, d *Adoption) error {
 	return nil
 }
 
-// hasLostInventory reports whether the app has no inventory although the cluster has objects with its mark. It ignores two kinds of objects: a
-// namespace may be left from a first apply that was interrupted, and a deletion leaves objects that an annotation keeps.
+// hasLostInventory reports whether the app has no inventory although the cluster has objects with its mark. It ignores two kinds of
+// objects: a namespace may be left from a first apply that was interrupted, and a deletion leaves objects that an annotation keeps.
 func (p *Plan) hasLostInventory() bool {
 	return p.inventory != nil && p.inventory.resourceVersion == "" && slices.ContainsFunc(p.Items, func(it Item) bool {
 		return it.now.live != nil && it.now.live.own != "" && it.now.live.owner == p.inventory.ownerMark() && !it.now.live.kept && !isNamespace(it.ID)

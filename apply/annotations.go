@@ -65,6 +65,7 @@ func ignoreRuleOf(annotations map[string]any) (*kapprules.RebaseRule, error) {
 	return rule, nil
 }
 
+// splitNames returns the names in a list that commas separate, without the spaces around them; nil if there is none.
 func splitNames(text string) []string {
 	var out []string
 	for n := range strings.SplitSeq(text, ",") {
@@ -149,13 +150,7 @@ const (
 // hookEvents reads the annotation as Helm does; none if it is missing or names nothing.
 func hookEvents(annotations map[string]any) []string {
 	value, _ := annotations[annotationHook].(string)
-	var out []string
-	for event := range strings.SplitSeq(value, ",") {
-		if event = strings.ToLower(strings.TrimSpace(event)); event != "" {
-			out = append(out, event)
-		}
-	}
-	return out
+	return splitNames(strings.ToLower(value))
 }
 
 // treatment is how Sluice treats an object with such an annotation.
@@ -280,14 +275,13 @@ type marks struct {
 // marksOf reads labels and annotations.
 func marksOf(obj map[string]any) marks {
 	texts := map[string]string{}
-	for _, field := range []string{"labels", "annotations"} {
-		list, _ := metadataOf(obj)[field].(map[string]any)
-		for k, v := range list {
-			if s, ok := v.(string); ok {
-				texts[k] = s
-			}
-		}
-	}
+	copyTexts(texts, metadataOf(obj)["labels"])
+	copyTexts(texts, metadataOf(obj)["annotations"])
+	return marksOfTexts(texts)
+}
+
+// marksOfTexts reads annotations, and labels that stand for annotations.
+func marksOfTexts(texts map[string]string) marks {
 	var out marks
 	for _, key := range slices.Sorted(maps.Keys(texts)) {
 		read := foreign[key]

@@ -25,6 +25,11 @@ import (
 	"sluice.dev/internal/cluster"
 )
 
+// This file sends requests to the API server and says what an answer means: whether the same request may be sent again, whether the
+// server has certainly done nothing, and whether an error is about one kind alone. All other files send through it. So one place
+// bounds the requests under way, counts the writes, and refuses a write once the lock of the app may be lost. For example, a 429 with
+// Retry-After: 2 is waited out, while a 409 goes back to the caller, who knows what changed.
+
 // Manager is the field manager of all that is applied.
 const Manager = "sluice"
 
@@ -78,9 +83,9 @@ type request struct {
 	status *int
 }
 
-// sendWithRetries sends a request and returns the body of the answer. If the connection breaks, do repeats the request a few times. If the
-// server asks to come back later, do repeats it for as long as c.busy. Repeating is safe: every request that this package sends is
-// idempotent.
+// sendWithRetries sends a request and returns the body of the answer. If the connection breaks, it sends the request again a few
+// times. If the server asks to come back later, it does so for as long as c.busy. Repeating is safe: every request that this package
+// sends is idempotent.
 func (c *client) sendWithRetries(ctx context.Context, r request) ([]byte, error) {
 	select {
 	case c.slots <- struct{}{}:
@@ -119,6 +124,9 @@ const (
 	shortBusy = 5 * time.Second
 )
 
+// sendOnce sends a request once, within [cluster.RequestTimeout]. A write counts unless the server has certainly refused it: the
+// answer may have been lost after the server did the work. Without the lock that the client needs, it sends no write and returns
+// errLost.
 func (c *client) sendOnce(ctx context.Context, r request) ([]byte, error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, cluster.RequestTimeout, cluster.ErrSlow)
 	defer cancel()
@@ -156,8 +164,8 @@ func (c *client) sendOnce(ctx context.Context, r request) ([]byte, error) {
 // maxCause is the length up to which the server's words about one field stay whole.
 const maxCause = 300
 
-// shortenValues shortens the values in an error about invalid fields: the server writes whole templates of Pods into it. The words after a
-// value, which say what is wrong, stay.
+// shortenValues shortens the values in an error about invalid fields: the server writes whole templates of Pods into it. The words
+// after a value, which say what is wrong, stay.
 func shortenValues(err error) error {
 	invalid, ok := errors.AsType[*apierrors.StatusError](err)
 	if !ok || !apierrors.IsInvalid(invalid) || invalid.ErrStatus.Details == nil {
@@ -231,6 +239,32 @@ func isTransientError(err error) bool {
 	return errors.As(err, &netErr) && netErr.Timeout()
 }
 
+// sendJSON sends a request by send, with the JSON of in as its body, and reads the JSON of the answer into out. A nil in has no body,
+// and a nil out drops the answer.
+func sendJSON(ctx context.Context, send func(context.Context, request) ([]byte, error), r request, in, out any) error {
+	if in != nil {
+		var err error
+		if r.body, err = json.Marshal(in); err != nil {
+			return err
+		}
+	}
+	b, err := send(ctx, r)
+	if err != nil || out == nil {
+		return err
+	}
+	return json.Unmarshal(b, out)
+}
+
+// getJSON reads what stands at a path into out.
+func (c *client) getJSON(ctx context.Context, path string, query url.Values, out any) error {
+	return sendJSON(ctx, c.sendWithRetries, request{verb: http.MethodGet, path: path, query: query}, nil, out)
+}
+
+// createObject creates an object of the resource at a path.
+func (c *client) createObject(ctx context.Context, path string, obj any) error {
+	return sendJSON(ctx, c.sendWithRetries, request{verb: http.MethodPost, path: path, query: url.Values{"fieldManager": {Manager}}}, obj, nil)
+}
+
 // fetchObject reads one object; nil if there is none.
 func (c *client) fetchObject(ctx context.Context, path string) (map[string]any, error) {
 	b, err := c.sendWithRetries(ctx, request{verb: http.MethodGet, path: path})
@@ -249,7 +283,7 @@ func (c *client) applyPatch(ctx context.Context, path string, body []byte, dryRu
 	return obj, err
 }
 
-// patchOr is like patch and reports whether the object was created; false if the answer to that was lost.
+// patchOr is applyPatch, and reports whether the object was created; false if the answer to that was lost.
 func (c *client) patchOr(ctx context.Context, path string, body []byte, dryRun, force bool) (obj map[string]any, created bool, err error) {
 	q := url.Values{"fieldManager": {Manager}, "fieldValidation": {"Strict"}}
 	if force {
@@ -283,14 +317,10 @@ func (c *client) jsonPatch(ctx context.Context, path string, body []byte, dryRun
 // deleteObject deletes an object if it still has that UID and resourceVersion; empty values are not compared. An object that is gone
 // already is no error. A conflict means that the object was changed, or that another object has its name.
 func (c *client) deleteObject(ctx context.Context, path, uid, version string, dryRun bool) error {
-	policy := metav1.DeletePropagationBackground
-	o := metav1.DeleteOptions{PropagationPolicy: &policy}
+	o := metav1.DeleteOptions{PropagationPolicy: new(metav1.DeletePropagationBackground), Preconditions: &metav1.Preconditions{}}
 	o.Kind, o.APIVersion = "DeleteOptions", "v1"
-	if uid != "" || version != "" {
-		o.Preconditions = &metav1.Preconditions{}
-	}
-	if id := types.UID(uid); id != "" {
-		o.Preconditions.UID = &id
+	if uid != "" {
+		o.Preconditions.UID = new(types.UID(uid))
 	}
 	if version != "" {
 		o.Preconditions.ResourceVersion = &version
@@ -300,11 +330,7 @@ func (c *client) deleteObject(ctx context.Context, path, uid, version string, dr
 		o.DryRun = []string{metav1.DryRunAll}
 		q.Set("dryRun", "All")
 	}
-	body, err := json.Marshal(o)
-	if err != nil {
-		return err
-	}
-	_, err = c.sendWithRetries(ctx, request{verb: http.MethodDelete, path: path, query: q, body: body})
+	err := sendJSON(ctx, c.sendWithRetries, request{verb: http.MethodDelete, path: path, query: q}, o, nil)
 	if apierrors.IsNotFound(err) {
 		return nil
 	}
@@ -313,17 +339,14 @@ func (c *client) deleteObject(ctx context.Context, path, uid, version string, dr
 
 // listPath is the path of all objects of a resource. With an empty namespace it covers all namespaces.
 func listPath(group, version, resource, namespace string) string {
-	var b strings.Builder
-	if group == "" {
-		b.WriteString("/api/" + version)
-	} else {
-		b.WriteString("/apis/" + group + "/" + version)
+	root := "/api/"
+	if group != "" {
+		root = "/apis/" + group + "/"
 	}
 	if namespace != "" {
-		b.WriteString("/namespaces/" + namespace)
+		namespace = "/namespaces/" + namespace
 	}
-	b.WriteString("/" + resource)
-	return b.String()
+	return root + version + namespace + "/" + resource
 }
 
 // listSize is the number of objects in a page of a list.
@@ -339,12 +362,9 @@ func (c *client) listMetadata(ctx context.Context, path, selector string, item f
 		if selector != "" {
 			q.Set("labelSelector", selector)
 		}
-		b, err := c.sendWithRetries(ctx, request{verb: http.MethodGet, path: path, query: q, accept: "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1"})
-		if err != nil {
-			return fmt.Errorf("%s: %w", path, err)
-		}
+		r := request{verb: http.MethodGet, path: path, query: q, accept: "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1"}
 		var list metav1.PartialObjectMetadataList
-		if err := json.Unmarshal(b, &list); err != nil {
+		if err := sendJSON(ctx, c.sendWithRetries, r, nil, &list); err != nil {
 			return fmt.Errorf("%s: %w", path, err)
 		}
 		for i := range list.Items {
@@ -356,22 +376,31 @@ func (c *client) listMetadata(ctx context.Context, path, selector string, item f
 	}
 }
 
+// statusCausesOf returns the causes that the server names for its answer, such as the fields that are not valid; none for other errors.
+func statusCausesOf(err error) []metav1.StatusCause {
+	var status apierrors.APIStatus
+	if !errors.As(err, &status) || status.Status().Details == nil {
+		return nil
+	}
+	return status.Status().Details.Causes
+}
+
 // noNamespace reports whether the server refuses an object because its namespace is missing.
 func noNamespace(err error) bool {
 	var status apierrors.APIStatus
 	return apierrors.IsNotFound(err) && errors.As(err, &status) && status.Status().Details != nil && status.Status().Details.Kind == "namespaces"
 }
 
-// isKindDown reports whether the server cannot read or delete the objects of a kind now, because its conversion webhook fails or because its
-// CRD changes (k8s.io/apiextensions-apiserver/pkg/apiserver/conversion/webhook_converter.go, pkg/registry of k8s.io/apiserver: "storage is
-// (re)initializing").
+// isKindDown reports whether the server cannot read or delete the objects of a kind now, because its conversion webhook fails or
+// because its CRD changes (k8s.io/apiextensions-apiserver/pkg/apiserver/conversion/webhook_converter.go, pkg/registry of
+// k8s.io/apiserver: "storage is (re)initializing").
 func isKindDown(err error) bool {
 	return apierrors.IsInternalError(err) && strings.Contains(err.Error(), "conversion webhook for ") ||
 		apierrors.IsTooManyRequests(err) && strings.Contains(err.Error(), "initializing")
 }
 
-// isAlwaysRefused reports whether the server will always refuse the object. Invalid and BadRequest do not count: an updated CRD may change
-// that answer.
+// isAlwaysRefused reports whether the server will always refuse the object. Invalid and BadRequest do not count: an updated CRD may
+// change that answer.
 func isAlwaysRefused(err error) bool {
 	return apierrors.IsForbidden(err) || apierrors.IsUnauthorized(err) || apierrors.IsMethodNotSupported(err)
 }

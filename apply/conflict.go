@@ -16,6 +16,10 @@ import (
 	"sluice.dev/internal/brief"
 )
 
+// Which fields and objects of the source belong to somebody else? The API server answers for fields: a dry run of an apply lists
+// those that another field manager owns. Sluice itself answers for objects, by their mark of an app. For example, .spec.replicas of a
+// Deployment that an autoscaler has changed is a conflict, and a ConfigMap with the mark of app b is refused to app a.
+
 // Conflict is a field that the apply would change and another manager owns.
 type Conflict struct {
 	ID ID `json:"object"`
@@ -46,13 +50,15 @@ func (e *ConflictError) Error() string {
 var ownerPattern = regexp.MustCompile(`\Aconflict with ("(?:[^"\\]|\\.)*")`)
 
 // conflictsOf returns the conflicts that the server's answer lists; nil if the answer is about something else.
+//
+// The message of a cause has the manager in quotes, and " using VERSION" if the manager updates. A message of another form is taken
+// as a whole for the name of the owner.
 func conflictsOf(it *Item, err error) []Conflict {
-	var status apierrors.APIStatus
-	if !apierrors.IsConflict(err) || !errors.As(err, &status) || status.Status().Details == nil {
+	if !apierrors.IsConflict(err) {
 		return nil
 	}
 	var out []Conflict
-	for _, c := range status.Status().Details.Causes {
+	for _, c := range statusCausesOf(err) {
 		if c.Type != metav1.CauseTypeFieldManagerConflict {
 			continue
 		}

@@ -6,6 +6,9 @@ import (
 	"strings"
 )
 
+// How many objects does a plan touch? The numbers are for limits and summaries. For example, a prune that would delete more than half
+// of a large app's objects is refused unless the user allows it, because the source may be incomplete.
+
 // fewDeletes is the number of objects that a prune may delete from an app of any size, if the user sets no limit.
 const fewDeletes = 10
 
@@ -31,14 +34,9 @@ func (p *Plan) Count(a Action) int {
 	return countOf(p.Items, func(it *Item) bool { return it.Action == a }) + countOf(p.Removals, func(r *Removal) bool { return r.Action == a })
 }
 
-// countOf counts the members of a list that are of a sort.
-func countOf[T any](list []T, isOf func(*T) bool) (n int) {
-	for i := range list {
-		if isOf(&list[i]) {
-			n++
-		}
-	}
-	return n
+// Changes returns the number of objects that the apply creates, changes or deletes.
+func (p *Plan) Changes() int {
+	return p.Count(Create) + p.Count(Update) + p.Count(Replace) + p.Count(Delete)
 }
 
 // Orphans returns the number of objects that are no longer in the source and stay because the request does not prune.
@@ -49,8 +47,8 @@ func (p *Plan) Orphans() int {
 	return countOf(p.Removals, func(r *Removal) bool { return !r.Retained })
 }
 
-// Existing returns the number of the app's objects that were in the cluster before the plan. Those that an interrupted apply has recorded and
-// not created do not count.
+// Existing returns the number of the app's objects that were in the cluster before the plan. Those that an interrupted apply has
+// recorded and not created do not count.
 func (p *Plan) Existing() int {
 	if p.inventory == nil {
 		return 0

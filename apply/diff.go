@@ -10,6 +10,10 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
+// What would an apply change? The answer is the server's: a dry run of each write, compared with the object as it is. So the diff
+// shows defaults and the work of webhooks too. For example, a Deployment that leaves out the protocol of a port shows no difference,
+// because the server fills it in both times. Values of Secrets never appear.
+
 // Difference is the change that an apply would make in one object.
 type Difference struct {
 	ID
@@ -118,6 +122,8 @@ func (a *Applier) differenceOf(ctx context.Context, p *Plan, it *Item, got answe
 	return d, nil
 }
 
+// tryRemovals asks the server to try the deletions of a plan, and returns one difference for each. If this user may not delete, and
+// the options allow a comparison on the client, the deletions are listed with a note instead.
 func (a *Applier) tryRemovals(ctx context.Context, p *Plan, o TryOptions) ([]Difference, error) {
 	if !p.request.Prune {
 		return nil, nil
@@ -130,8 +136,7 @@ func (a *Applier) tryRemovals(ctx context.Context, p *Plan, o TryOptions) ([]Dif
 		note = "this user may not have the server try to delete it"
 	}
 	var out []Difference
-	for i := range p.Removals {
-		r := &p.Removals[i]
+	for r := range eachOf(p.Removals) {
 		if r.Action != Delete {
 			continue
 		}
@@ -174,6 +179,8 @@ func yamlOfBoth(id ID, before, after map[string]any) (string, string) {
 	return yamlTextOf(before), yamlTextOf(after)
 }
 
+// yamlTextOf returns an object as YAML; empty for nil. If it cannot be written, the text is a comment that says so, because a diff is
+// only shown.
 func yamlTextOf(obj map[string]any) string {
 	if obj == nil {
 		return ""

@@ -173,7 +173,7 @@ func TestE2EOwnershipAgreesWithTheServer(t *testing.T) {
 			if err := object.setContent(content); err != nil {
 				t.Fatal(err)
 			}
-			l, err := observeObject(live, &object, nil)
+			l, err := compareWithWanted(live, &object, nil)
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -2,6 +2,8 @@ package apply
 
 import "sync"
 
+// Progress is reported as events, which only say what goes on. They decide nothing, and an applier without an observer reports none.
+
 // Event reports progress of an apply or a deletion.
 type Event struct {
 	// Phase is the current activity, in words such as "applying objects"; empty if it has not changed.

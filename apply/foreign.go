@@ -8,6 +8,10 @@ import (
 	"sluice.dev/internal/brief"
 )
 
+// This file says what the annotations of other tools, as [marksOf] reads them, mean for a plan: which objects it spares, and which
+// annotations it has to tell the user about. For example, an object with kustomize.toolkit.fluxcd.io/reconcile: disabled is left
+// alone, and a note names it.
+
 // keptReason says why an object is not deleted.
 func (m *marks) keptReason() string {
 	return fmt.Sprintf("its annotation %s says that it stays", m.keptBy)

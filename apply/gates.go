@@ -23,6 +23,11 @@ import (
 	"sluice.dev/report"
 )
 
+// Which features are off in this cluster, as the apply will leave it? The preflight FeatureGates needs the answer. The source may
+// bring a Component, a Feature, the settings, a label of a namespace or the CRD of a gated kind itself, so each is read from the
+// cluster first, and then the source's form is put over it. For example, a source that opens the gate in its own ConfigMap may use
+// the field that the gate guards.
+
 // gateCheck is the data of the preflight FeatureGates.
 type gateCheck struct {
 	client *client
@@ -97,6 +102,9 @@ func (g *gateCheck) loadFeatures(ctx context.Context, touched []*Item) error {
 }
 
 // addComponent adds a component if its features gate a part of an object that the plan writes.
+//
+// named has the versions that the features name, by resource, and items the plan's items by resource. A wrong definition is told only
+// if it concerns what the plan writes: other features of the component are not this user's business.
 func (g *gateCheck) addComponent(ctx context.Context, c *v1alpha1.Component, features []v1alpha1.Feature, named map[schema.GroupResource]map[string]bool, items map[schema.GroupResource][]*Item) error {
 	resources, err := g.gatedResources(ctx, named, items)
 	if err != nil {
@@ -145,12 +153,11 @@ func gatesAny(features []v1alpha1.Feature, gate string, items map[schema.GroupRe
 	})
 }
 
-// missingReportsOf reads from the status of features which reports of processes are missing. A feature waits for them if the settings open
-// it and it is not enabled yet.
+// missingReportsOf reads from the status of features which reports of processes are missing. A feature waits for them if the settings
+// open it and it is not enabled yet.
 func missingReportsOf(features []v1alpha1.Feature, assumed *feature.States) feature.Runtime {
 	out := feature.Runtime{Processes: map[string]map[string]bool{}}
-	for i := range features {
-		f := &features[i]
+	for f := range eachOf(features) {
 		s, ok := assumed.State(f.Spec.Gate)
 		waits := ok && s.Open && f.Status.ObservedGeneration == f.Generation && f.Status.Enabled != nil && !*f.Status.Enabled
 		for _, p := range f.Spec.RequiredProcesses {
@@ -195,8 +202,8 @@ func featureObjects[T any](ctx context.Context, g *gateCheck, resource, kind str
 	if err != nil && !apierrors.IsNotFound(err) {
 		return nil, fmt.Errorf("which features there are: %w", err)
 	}
-	for i := range g.plan.Items {
-		if it := &g.plan.Items[i]; it.Group == gv.Group && it.Kind == kind && it.Version == gv.Version {
+	for it := range eachOf(g.plan.Items) {
+		if it.Group == gv.Group && it.Kind == kind && it.Version == gv.Version {
 			if err := add(it.Name, it.json); err != nil {
 				return nil, it.wrapError(err)
 			}
@@ -205,8 +212,8 @@ func featureObjects[T any](ctx context.Context, g *gateCheck, resource, kind str
 	return out, nil
 }
 
-// gatedResources returns the resources that features gate. Resources that the plan writes have their schemas, if this user can read the
-// CRD.
+// gatedResources returns the resources that features gate. Resources that the plan writes have their schemas, if this user can read
+// the CRD.
 func (g *gateCheck) gatedResources(ctx context.Context, named map[schema.GroupResource]map[string]bool, items map[schema.GroupResource][]*Item) ([]feature.Resource, error) {
 	var out []feature.Resource
 	for gr, versions := range named {
@@ -253,6 +260,9 @@ func (g *gateCheck) crdAfterApply(ctx context.Context, name string) (*apiextensi
 }
 
 // settingsOf returns the data of a component's ConfigMap, as it is and as it will be after the apply; nil stands for a missing one.
+//
+// The apply keeps keys that others have set, and removes those that an earlier apply of ours has set and the manifest no longer has.
+// So neither the live data nor the manifest alone is the answer.
 func (g *gateCheck) settingsOf(ctx context.Context, c *v1alpha1.Component) (before, after map[string]string, err error) {
 	ref := c.Spec.ConfigMap
 	if ref == nil {
@@ -294,17 +304,15 @@ func configMapDataOf(obj map[string]any) map[string]string {
 		return nil
 	}
 	out := map[string]string{}
-	data, _ := obj["data"].(map[string]any)
-	for k, v := range data {
-		if s, ok := v.(string); ok {
-			out[k] = s
-		}
-	}
+	copyTexts(out, obj["data"])
 	binary, _ := obj["binaryData"].(map[string]any)
 	return feature.SettingsOf(out, binary)
 }
 
 // optedIn reports whether the namespace or this user has opted in to a feature, in one of the ways that its component allows.
+//
+// Answers are kept, because an app may have hundreds of objects in one namespace. The lock is held while the server is asked, so each
+// question is asked once.
 func (g *gateCheck) optedIn(ctx context.Context, c *gated, gate, namespace string) (bool, error) {
 	ways := c.model.Spec().OptIn
 	if ways == nil {
@@ -342,26 +350,18 @@ func (g *gateCheck) namespaceLabels(ctx context.Context, namespace string) (map[
 		return labels, nil
 	}
 	labels := map[string]string{}
-	add := func(obj map[string]any) {
-		list, _ := metadataOf(obj)["labels"].(map[string]any)
-		for k, v := range list {
-			if s, ok := v.(string); ok {
-				labels[k] = s
-			}
-		}
-	}
 	live, err := g.client.fetchObject(ctx, listPath("", "v1", "namespaces", "")+"/"+namespace)
 	if err != nil && !apierrors.IsForbidden(err) { // if the user cannot read the Namespace, its opt-in does not count
 		return nil, err
 	}
-	add(live)
-	for i := range g.plan.Items {
-		if it := &g.plan.Items[i]; isNamespace(it.ID) && it.Name == namespace {
+	copyTexts(labels, metadataOf(live)["labels"])
+	for it := range eachOf(g.plan.Items) {
+		if isNamespace(it.ID) && it.Name == namespace {
 			content, err := it.decodeContent()
 			if err != nil {
 				return nil, err
 			}
-			add(content)
+			copyTexts(labels, metadataOf(content)["labels"])
 		}
 	}
 	g.labels[namespace] = labels

@@ -7,6 +7,10 @@ import (
 	"sluice.dev/internal/brief"
 )
 
+// helm template prints hooks among the other objects, and an apply has no moment before or after an upgrade to run them. Hooks that
+// belong to an install or an upgrade are applied like other objects, with a note. The others are left out: a Job for pre-delete would
+// remove what the source has just installed.
+
 // leaveOut removes the objects that are not to be applied from a source. It names each of them once.
 func leaveOut(source []Object) (objects []Object, left []Hook) {
 	said := map[string]bool{}
@@ -41,10 +45,8 @@ func (p *Plan) Notes() []string {
 		out = append(out, fmt.Sprintf("left out, because Helm runs it neither at an install nor at an upgrade: %s", hookNames(p.LeftOut)))
 	}
 	var hooks []Hook
-	for i := range p.Items {
-		if it := &p.Items[i]; len(it.hook) > 0 {
-			hooks = append(hooks, Hook{it.ID, it.hook})
-		}
+	for _, it := range selectFrom(p.Items, func(it *Item) bool { return len(it.hook) > 0 }) {
+		hooks = append(hooks, Hook{it.ID, it.hook})
 	}
 	if len(hooks) > 0 {
 		out = append(out, fmt.Sprintf("applied like all the rest, not before or after it and not again at each upgrade, although it is a hook of Helm: %s; "+

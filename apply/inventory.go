@@ -25,6 +25,11 @@ import (
 	"sluice.dev/internal/limit"
 )
 
+// The inventory of an app is a ConfigMap in the app's namespace that lists the objects which the app may have in the cluster. It is
+// written before the first object and again at the end, so that an interrupted apply loses nothing. Writes carry the resourceVersion
+// that was read: of two runs at the same time, one gets a conflict. This file reads, checks and writes it; parts.go has the form for
+// apps with very many objects.
+
 // Names in the cluster.
 const (
 	// LabelInventory marks the ConfigMaps that hold inventories; its value is app.
@@ -151,7 +156,7 @@ func (p *Plan) isRecord(id ID, content map[string]any) bool {
 	return own || labels[LabelInventory] != nil || labels[labelPart] != nil
 }
 
-// entryOf finds an object; nil if it is not in the inventory. inv may be nil.
+// entryOf finds an object; nil if it is not in the inventory. v may be nil.
 func (v *Inventory) entryOf(id ID) *Entry {
 	if v == nil {
 		return nil
@@ -186,16 +191,15 @@ func (c *client) loadInventory(ctx context.Context, namespace, app string) (*Inv
 	}
 }
 
+// loadOnce reads the inventory once; see loadInventory. An inventory that names another app or namespace is refused: the ConfigMap
+// was copied, and a prune by it would delete objects of the app that it was copied from.
 func (c *client) loadOnce(ctx context.Context, namespace, app string) (*Inventory, error) {
-	b, err := c.sendWithRetries(ctx, request{verb: http.MethodGet, path: inventoryPath(namespace, app)})
+	var cm corev1.ConfigMap
+	err := c.getJSON(ctx, inventoryPath(namespace, app), nil, &cm)
 	if apierrors.IsNotFound(err) {
 		return &Inventory{APIVersion: inventoryVersion, Kind: inventoryKind, App: app, Namespace: namespace}, nil
 	}
 	if err != nil {
-		return nil, fmt.Errorf("inventory of app %s: %w", app, err)
-	}
-	var cm corev1.ConfigMap
-	if err := json.Unmarshal(b, &cm); err != nil {
 		return nil, fmt.Errorf("inventory of app %s: %w", app, err)
 	}
 	v, err := c.unpackInventory(ctx, &cm)
@@ -211,6 +215,9 @@ func (c *client) loadOnce(ctx context.Context, namespace, app string) (*Inventor
 // errInventory means that a ConfigMap holds no readable inventory.
 var errInventory = errors.New("the inventory cannot be read")
 
+// unpackInventory returns the inventory that a ConfigMap holds, in any of its three forms. Anybody who may write ConfigMaps in the
+// namespace can write it, so its size is bounded, and its names are checked before they become parts of URLs. The error wraps
+// errInventory.
 func (c *client) unpackInventory(ctx context.Context, cm *corev1.ConfigMap) (*Inventory, error) {
 	fail := func(err error) (*Inventory, error) {
 		return nil, fmt.Errorf("ConfigMap %s/%s: %w: %w", cm.Namespace, cm.Name, errInventory, err)
@@ -267,46 +274,23 @@ func (v *Inventory) equalsEncoded(text []byte) bool {
 
 // saveInventory writes the inventory. It fails if somebody else has written it since it was read.
 func (c *client) saveInventory(ctx context.Context, v *Inventory) error {
-	cm := map[string]any{
-		"apiVersion": "v1", "kind": "ConfigMap",
-		"metadata": map[string]any{
-			"name": inventoryPrefix + v.App, "namespace": v.Namespace, "labels": map[string]any{LabelInventory: "app"},
-		},
-	}
+	cm := corev1.ConfigMap{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "ConfigMap"}, ObjectMeta: metav1.ObjectMeta{
+		Name: InventoryName(v.App), Namespace: v.Namespace, Labels: map[string]string{LabelInventory: "app"}, ResourceVersion: v.resourceVersion,
+	}}
 	text, err := json.Marshal(v)
 	if err != nil {
 		return err
 	}
-	var parts []string
-	if len(text) <= maxPlain {
-		cm["data"] = map[string]any{inventoryKey: string(text)}
-	} else {
-		packed, err := compressInventory(text)
-		if err != nil {
-			return err
-		}
-		if base64.StdEncoding.EncodedLen(len(packed)) <= maxPacked {
-			cm["binaryData"] = map[string]any{packedKey: base64.StdEncoding.EncodeToString(packed)}
-		} else {
-			if parts, err = c.writeParts(ctx, v, packed); err != nil {
-				return err
-			}
-			names, err := json.Marshal(parts)
-			if err != nil {
-				return err
-			}
-			cm["data"] = map[string]any{partsKey: string(names)}
-		}
+	parts, err := c.putContent(ctx, v, text, &cm)
+	if err != nil {
+		return err
 	}
 	r := request{verb: http.MethodPost, path: listPath("", "v1", "configmaps", v.Namespace), query: url.Values{"fieldManager": {Manager}}}
 	if v.resourceVersion != "" {
 		r.verb, r.path = http.MethodPut, inventoryPath(v.Namespace, v.App)
-		cm["metadata"].(map[string]any)["resourceVersion"] = v.resourceVersion //nolint:errcheck,forcetypeassert // made above
 	}
-	if r.body, err = json.Marshal(cm); err != nil {
-		return err
-	}
-	b, err := c.sendWithRetries(ctx, r)
+	var saved corev1.ConfigMap
+	err = sendJSON(ctx, c.sendWithRetries, r, &cm, &saved)
 	if apierrors.IsConflict(err) || apierrors.IsAlreadyExists(err) || v.resourceVersion != "" && apierrors.IsNotFound(err) {
 		// It may have been this very request, whose first answer was lost.
 		now, again := c.loadInventory(ctx, v.Namespace, v.App)
@@ -319,20 +303,35 @@ func (c *client) saveInventory(ctx context.Context, v *Inventory) error {
 	if err != nil {
 		return fmt.Errorf("inventory of app %s: %w", v.App, err)
 	}
-	var saved struct {
-		Metadata struct {
-			ResourceVersion string `json:"resourceVersion"`
-		} `json:"metadata"`
-	}
-	if err := json.Unmarshal(b, &saved); err != nil {
-		return fmt.Errorf("inventory of app %s: %w", v.App, err)
-	}
 	had := v.parts
-	v.resourceVersion, v.parts = saved.Metadata.ResourceVersion, parts
+	v.resourceVersion, v.parts = saved.ResourceVersion, parts
 	if slices.Equal(had, parts) {
 		return nil
 	}
 	return c.dropParts(ctx, v.Namespace, v.App, parts)
+}
+
+// putContent puts the encoded inventory into its ConfigMap: as text if it is short, else compressed, and else as the names of its
+// parts, which it writes first and returns.
+func (c *client) putContent(ctx context.Context, v *Inventory, text []byte, cm *corev1.ConfigMap) (parts []string, err error) {
+	if len(text) <= maxPlain {
+		cm.Data = map[string]string{inventoryKey: string(text)}
+		return nil, nil
+	}
+	packed, err := compressInventory(text)
+	if err != nil {
+		return nil, err
+	}
+	if base64.StdEncoding.EncodedLen(len(packed)) <= maxPacked {
+		cm.BinaryData = map[string][]byte{packedKey: packed}
+		return nil, nil
+	}
+	if parts, err = c.writeParts(ctx, v, packed); err != nil {
+		return nil, err
+	}
+	names, err := json.Marshal(parts)
+	cm.Data = map[string]string{partsKey: string(names)}
+	return parts, err
 }
 
 // Apps lists the inventories of a namespace, by namespace and name. An empty namespace covers all. If it cannot read some
@@ -346,12 +345,8 @@ func (a *Applier) Apps(ctx context.Context, namespace string) ([]*Inventory, err
 		if token != "" {
 			q.Set("continue", token)
 		}
-		b, err := a.client.sendWithRetries(ctx, request{verb: http.MethodGet, path: listPath("", "v1", "configmaps", namespace), query: q})
-		if err != nil {
-			return nil, fmt.Errorf("inventories: %w", err)
-		}
 		var list corev1.ConfigMapList
-		if err := json.Unmarshal(b, &list); err != nil {
+		if err := a.client.getJSON(ctx, listPath("", "v1", "configmaps", namespace), q, &list); err != nil {
 			return nil, fmt.Errorf("inventories: %w", err)
 		}
 		for i := range list.Items {

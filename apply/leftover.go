@@ -11,8 +11,14 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
-// leftover is a field of another owner in a part of a live object that the manifest leaves out. An apply removes our fields of that part, and
-// leaves this one. What remains may be invalid: a CRD without its conversion webhook, but with the CA that an injector has put there.
+// The API server may refuse an apply because of a field that is not in the manifest at all: an apply removes the fields that it owns,
+// and those of other owners, or of nobody, stay. The error names such a field and says nothing of its owner. This file finds the
+// owner in managedFields and adds it to the refusal, with a command that removes the field. For example: a CRD whose manifest drops
+// conversion: Webhook keeps the caBundle that cert-manager has put there, and is not valid with it.
+
+// leftover is a field of another owner in a part of a live object that the manifest leaves out. An apply removes our fields of that
+// part, and leaves this one. What remains may be invalid: a CRD without its conversion webhook, but with the CA that an injector has
+// put there.
 type leftover struct {
 	part, field []string
 	owner       string
@@ -26,8 +32,7 @@ func leftoversOf(live, want map[string]any, takesOver []string) []leftover {
 		return nil
 	}
 	var out []leftover
-	for i := range entries {
-		e := &entries[i]
+	for e := range eachOf(entries) {
 		if e == mine || e.subresource != "" || slices.Contains(takesOver, e.manager) {
 			continue
 		}
@@ -108,8 +113,8 @@ func (a *Applier) explainLeftover(ctx context.Context, it *Item, refusal error) 
 	return refusal
 }
 
-// explainField says why an apply does not remove a field that the API server refuses and the manifest does not have: another client owns it,
-// or nobody, because the API server has filled it in. It is empty if the field is something else.
+// explainField says why an apply does not remove a field that the API server refuses and the manifest does not have: another client
+// owns it, or nobody, because the API server has filled it in. It is empty if the field is something else.
 func (it *Item) explainField(field string, live, want map[string]any) string {
 	path := strings.Split(field, ".")
 	entries := managedEntriesOf(live)
@@ -134,7 +139,8 @@ func (it *Item) explainField(field string, live, want map[string]any) string {
 		field, it.patchCommand("replace", parent, value))
 }
 
-// removalCommand is a command that removes a part of an object. Of a CRD's conversion it removes all, because a part of it is not valid.
+// removalCommand is a command that removes a part of an object. Of a CRD's conversion it removes all, because a part of it is not
+// valid.
 func (it *Item) removalCommand(part []string) string {
 	if it.isCRD() && len(part) > 2 && part[1] == "conversion" {
 		part = part[:2]
@@ -157,13 +163,9 @@ func (it *Item) patchCommand(op string, names []string, value any) string {
 		return ""
 	}
 	quoted := strings.ReplaceAll(string(patch), "'", `'\''`)
-	resource := it.mapping.resource
-	if it.Group != "" {
-		resource += "." + it.Group
-	}
 	namespace := ""
 	if it.Namespace != "" {
 		namespace = " -n " + it.Namespace
 	}
-	return fmt.Sprintf("kubectl patch %s %s%s --type=json -p '%s'", resource, it.Name, namespace, quoted)
+	return fmt.Sprintf("kubectl patch %s %s%s --type=json -p '%s'", crdOf(it), it.Name, namespace, quoted)
 }

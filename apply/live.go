@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"iter"
 	"maps"
 	"slices"
 	"strings"
@@ -17,6 +18,9 @@ import (
 
 	"sluice.dev/internal/cluster"
 )
+
+// This file reads objects from the cluster and extracts what the other steps need of them, so that a plan does not hold thousands of
+// whole objects. Reading costs one list per kind and namespace, or single requests where few objects are wanted.
 
 // healthOf reads the status from the object's readiness annotations. If they do not decide, it asks kstatus. kstatus does not know
 // an object without a kind, and would report it as ready.
@@ -45,8 +49,8 @@ func ownerIn(obj map[string]any) string {
 	return owner
 }
 
-// observeObject extracts the state of an object. want may be nil.
-func observeObject(obj map[string]any, want *Object, record *Entry) (*live, error) {
+// observeObject extracts the state of an object.
+func observeObject(obj map[string]any) *live {
 	l := &live{health: healthOf(obj)}
 	meta := metadataOf(obj)
 	l.uid, _ = meta["uid"].(string)
@@ -64,7 +68,14 @@ func observeObject(obj map[string]any, want *Object, record *Entry) (*live, erro
 		}
 	}
 	l.unowned = unownedItems(entries, mine, obj)
-	if want == nil || l.terminating {
+	return l
+}
+
+// compareWithWanted is observeObject, and finds out whether the object is as it is wanted. record is what the inventory has of it, nil
+// for nothing.
+func compareWithWanted(obj map[string]any, want *Object, record *Entry) (*live, error) {
+	l := observeObject(obj)
+	if l.terminating {
 		return l, nil
 	}
 	if record != nil && l.own != "" && record.Owned == l.own && record.Version == want.Version && record.Manifest == want.contentDigest() {
@@ -75,7 +86,7 @@ func observeObject(obj map[string]any, want *Object, record *Entry) (*live, erro
 	if err != nil {
 		return nil, err
 	}
-	if l.applied = mine.isAlreadyApplied(content, obj); !l.applied {
+	if l.applied = entryOfOwnApplies(managedEntriesOf(obj)).isAlreadyApplied(content, obj); !l.applied {
 		l.stored = digestOfStored(obj)
 	}
 	return l, nil
@@ -83,10 +94,6 @@ func observeObject(obj map[string]any, want *Object, record *Entry) (*live, erro
 
 // place is the place where objects of a kind are listed: the resource and the namespace.
 type place struct{ group, version, resource, kind, namespace string }
-
-func (e *Entry) placeInCluster() place {
-	return place{e.Group, e.Version, e.Resource, e.Kind, e.Namespace}
-}
 
 func (p place) listPathOf() string { return listPath(p.group, p.version, p.resource, p.namespace) }
 
@@ -97,17 +104,30 @@ type spot struct {
 	name string
 }
 
+func (e *Entry) spotInCluster() spot {
+	return spot{place{e.Group, e.Version, e.Resource, e.Kind, e.Namespace}, e.Name}
+}
+
+// spotIn is where an item stands in a version.
+func (i *Item) spotIn(version string) spot {
+	return spot{place{i.Group, version, i.mapping.resource, i.Kind, i.Namespace}, i.Name}
+}
+
 // fewCRDs is the number of CRDs up to which read gets them one by one. A list would be large: a cluster has many CRDs.
 const fewCRDs = 10
 
 // errEnough ends a listing early.
 var errEnough = errors.New("enough")
 
-// readObjects reads the named objects of each place and calls take with each that exists. Calls for one place are sequential. A place with
-// several names costs one list. If most objects of a list are not wanted, read gets the rest one by one.
+// readObjects reads objects and calls take with each that exists. Calls for one place are sequential. A place with several wanted
+// objects costs one list. If most objects of a list are not wanted, the rest is read one by one.
 //
-// If an object cannot be read, skip gets the error. If skip returns false or is nil, read returns the error.
-func (c *client) readObjects(ctx context.Context, wanted map[place][]string, take func(p place, name string, obj map[string]any) error, skip func(p place, name string, err error) bool) error {
+// If an object cannot be read, skip gets the error. If skip returns false or is nil, the error is returned.
+func (c *client) readObjects(ctx context.Context, spots iter.Seq[spot], take func(at spot, obj map[string]any) error, skip func(at spot, err error) bool) error {
+	wanted := map[place][]string{}
+	for s := range spots {
+		wanted[s.place] = append(wanted[s.place], s.name)
+	}
 	places := slices.SortedFunc(maps.Keys(wanted), func(a, b place) int { return strings.Compare(a.listPathOf(), b.listPathOf()) })
 	return forEachIndex(ctx, len(places), cap(c.slots), func(ctx context.Context, i int) error {
 		p := places[i]
@@ -121,7 +141,7 @@ func (c *client) readObjects(ctx context.Context, wanted map[place][]string, tak
 		}
 		if len(missing) > few {
 			done, err := c.readList(ctx, p, missing, take)
-			if err != nil && skip != nil && !slices.ContainsFunc(slices.Sorted(maps.Keys(missing)), func(n string) bool { return !skip(p, n, err) }) {
+			if err != nil && skip != nil && !slices.ContainsFunc(slices.Sorted(maps.Keys(missing)), func(n string) bool { return !skip(spot{p, n}, err) }) {
 				return nil
 			}
 			if done || err != nil {
@@ -134,20 +154,20 @@ func (c *client) readObjects(ctx context.Context, wanted map[place][]string, tak
 			obj, err := c.fetchObject(ctx, p.listPathOf()+"/"+names[i])
 			mu.Lock()
 			defer mu.Unlock()
-			if err != nil && skip != nil && skip(p, names[i], err) {
+			if err != nil && skip != nil && skip(spot{p, names[i]}, err) {
 				return nil
 			}
 			if err != nil || obj == nil {
 				return explainRead(p, err)
 			}
-			return take(p, names[i], obj)
+			return take(spot{p, names[i]}, obj)
 		})
 	})
 }
 
 // readList lists a place. It removes the objects that it finds from missing. If it returns false, the caller must still read the
 // rest.
-func (c *client) readList(ctx context.Context, p place, missing map[string]bool, take func(p place, name string, obj map[string]any) error) (bool, error) {
+func (c *client) readList(ctx context.Context, p place, missing map[string]bool, take func(at spot, obj map[string]any) error) (bool, error) {
 	o := cluster.EachOptions{PageSize: listSize, Page: func(remaining int64) error {
 		if remaining > 0 && int64(len(missing)) <= remaining/listSize {
 			return errEnough
@@ -170,7 +190,7 @@ func (c *client) readList(ctx context.Context, p place, missing map[string]bool,
 		// Items of lists of built-in kinds have neither apiVersion nor kind (k8s.io/apimachinery/pkg/apis/meta/v1, TypeMeta). The
 		// meaning of the fields depends on both.
 		obj["apiVersion"], obj["kind"] = schema.GroupVersion{Group: p.group, Version: p.version}.String(), p.kind
-		return take(p, name, obj)
+		return take(spot{p, name}, obj)
 	})
 	switch {
 	case errors.Is(err, errEnough):
@@ -183,6 +203,7 @@ func (c *client) readList(ctx context.Context, p place, missing map[string]bool,
 	return true, explainRead(p, err)
 }
 
+// nameOf reads the name of an object without decoding the rest: most objects of a list are not wanted.
 func nameOf(raw []byte) (string, error) {
 	var head struct {
 		Metadata struct {

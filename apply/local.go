@@ -3,7 +3,6 @@ package apply
 import (
 	"context"
 	"errors"
-	"maps"
 	"slices"
 	"strings"
 
@@ -12,11 +11,16 @@ import (
 	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 )
 
+// A user who may read but not write still wants a diff. The server does not run a dry run for such a user, so this file computes what
+// an apply would make of an object. It does not know the schema of the kind: it merges lists by names or indexes, and fills in no
+// defaults. For that reason each result comes with a note. The same estimate helps where a dry run cannot be had for another reason;
+// see [Applier.tryWithout].
+
 // localNote says why the comparison of an item is done without the server.
 const localNote = "this user may not have the server try it, so it is compared here: values that the server fills in or rewrites may differ"
 
-// compareLocally computes on the client what an apply would change, for users who can read but not write. The result is an estimate. ok is
-// false if the refusal is not about permissions: such a refusal stops every apply.
+// compareLocally computes on the client what an apply would change, for users who can read but not write. The result is an estimate.
+// ok is false if the refusal is not about permissions: such a refusal stops every apply.
 func (a *Applier) compareLocally(ctx context.Context, it *Item, refusal error) (got answer, ok bool, err error) {
 	if !apierrors.IsForbidden(refusal) {
 		return answer{}, false, nil
@@ -52,7 +56,8 @@ func (a *Applier) compareLocally(ctx context.Context, it *Item, refusal error) (
 	return got, err == nil, err
 }
 
-// estimateApply returns the result of applying a manifest to a live object. It is an estimate, because the schema of the kind is not known.
+// estimateApply returns the result of applying a manifest to a live object. It is an estimate, because the schema of the kind is not
+// known.
 func (it *Item) estimateApply(live, want map[string]any) (map[string]any, error) {
 	mine := func(e metav1.ManagedFieldsEntry) bool {
 		return e.Manager == Manager && e.Operation == metav1.ManagedFieldsOperationApply || slices.Contains(it.TakesOver, e.Manager)
@@ -67,20 +72,8 @@ func (it *Item) estimateApply(live, want map[string]any) (map[string]any, error)
 
 // hasValueAt reports whether a path leads to a value.
 func hasValueAt(v any, path fieldpath.Path) bool {
-	if len(path) == 0 {
-		return true
-	}
-	switch x := v.(type) {
-	case map[string]any:
-		if path[0].FieldName == nil {
-			return false
-		}
-		inner, there := x[*path[0].FieldName]
-		return there && hasValueAt(inner, path[1:])
-	case []any:
-		return slices.ContainsFunc(x, func(item any) bool { return mayLeadTo(path[0], item) && hasValueAt(item, path[1:]) })
-	}
-	return false
+	_, there := locateField(v, path, mayLeadTo)
+	return there
 }
 
 // mayLeadTo is like leadsTo for an item of a manifest, which may omit keys that have defaults.
@@ -101,38 +94,15 @@ func mayLeadTo(e fieldpath.PathElement, item any) bool {
 	return some
 }
 
-// overlayByName lays the values of a manifest over live values. It matches items of lists by their names if they have some, and by their
-// indexes otherwise.
+// overlayByName lays the values of a manifest over live values. It matches items of lists by their names if they have some, and by
+// their indexes otherwise.
 func overlayByName(have, want any) any {
-	switch w := want.(type) {
-	case map[string]any:
-		h, ok := have.(map[string]any)
-		if !ok {
-			return want
+	return overlayOn(have, want, func(h, w []any, i int) any {
+		if j := matchingListItem(h, w[i], i); j >= 0 {
+			return overlayByName(h[j], w[i])
 		}
-		out := maps.Clone(h)
-		for k, v := range w {
-			out[k] = overlayByName(h[k], v)
-		}
-		return out
-	case []any:
-		h, ok := have.([]any)
-		if !ok {
-			return want
-		}
-		out := make([]any, len(w))
-		for i := range w {
-			out[i] = w[i]
-			if j := matchingListItem(h, w[i], i); j >= 0 {
-				out[i] = overlayByName(h[j], w[i])
-			}
-		}
-		return out
-	}
-	if have != nil && equalJSON(have, want) {
-		return have
-	}
-	return want
+		return w[i]
+	})
 }
 
 // matchingListItem returns the index of the list item that another item updates; -1 for none.

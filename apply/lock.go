@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"crypto/rand"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"net/http"
@@ -96,8 +95,8 @@ type lock struct {
 	users   []context.CancelCauseFunc
 }
 
-// isCertainlyHeld reports whether this run certainly holds the lock. It becomes false when two thirds of the duration are over, a third
-// before others may take the lock over. That leaves time for a request that was just sent. valid compares the wall clock as well,
+// isCertainlyHeld reports whether this run certainly holds the lock. It becomes false when two thirds of the duration are over, a
+// third before others may take the lock over. That leaves time for a request that was just sent. The wall clock is compared as well,
 // because the monotonic clock may stand still while the machine sleeps.
 func (l *lock) isCertainlyHeld() bool {
 	l.mu.Lock()
@@ -140,8 +139,8 @@ func (a *Applier) withLock(l *lock) *Applier {
 	return &locked
 }
 
-// acquireLock gets the lock of an app, unless the applier already has it. It waits for Options.LockTimeout at most. The returned applier
-// refuses writes when the lock is lost. The caller must always call unlock. The error may be a [*LockedError].
+// acquireLock gets the lock of an app, unless the applier already has it. It waits for Options.LockTimeout at most. The returned
+// applier refuses writes when the lock is lost. The caller must always call unlock. The error may be a [*LockedError].
 func (a *Applier) acquireLock(ctx context.Context, v *Inventory) (locked *Applier, unlock func(), err error) {
 	if held := a.client.held; held != nil && held.app == v.ownerMark() {
 		return a, func() {}, nil
@@ -169,8 +168,8 @@ func (a *Applier) acquireLock(ctx context.Context, v *Inventory) (locked *Applie
 	}, nil
 }
 
-// Resume gets the lock of an app whose last run is not complete. Make and carry out the plan with the returned applier, which holds the
-// lock: then nobody changes the app between the plan and its end; see [ErrChanged]. If the last run is complete or there was none,
+// Resume gets the lock of an app whose last run is not complete. Make and carry out the plan with the returned applier, which holds
+// the lock: then nobody changes the app between the plan and its end; see [ErrChanged]. If the last run is complete or there was none,
 // Resume returns the same applier: then [Applier.Apply] and [Applier.Delete] get the lock themselves. When the lock is lost, they stop
 // with an error. The caller must always call unlock, after which the returned applier refuses to write.
 func (a *Applier) Resume(ctx context.Context, namespace, app string) (locked *Applier, unlock func(), err error) {
@@ -232,6 +231,9 @@ func (l *lock) acquireWithin(ctx context.Context, most time.Duration) error {
 }
 
 // tryAcquire tries once to get the lock. It returns the Lease of another holder; nil if this run holds the lock.
+//
+// A held Lease is taken over by an update with its resource version, so of two runs that find it stale one gets it. After a conflict
+// the Lease is read again: the answer to an earlier try of this run may have been lost.
 func (l *lock) tryAcquire(ctx context.Context) (*coordinationv1.Lease, error) {
 	held, err := l.readLease(ctx)
 	if err != nil {
@@ -290,30 +292,22 @@ func (l *lock) wrapLockError(err error) error {
 
 // readLease reads the Lease; nil if there is none.
 func (l *lock) readLease(ctx context.Context) (*coordinationv1.Lease, error) {
-	b, err := l.client.sendOnce(ctx, request{verb: http.MethodGet, path: l.path})
+	held := &coordinationv1.Lease{}
+	err := sendJSON(ctx, l.client.sendOnce, request{verb: http.MethodGet, path: l.path}, nil, held)
 	if apierrors.IsNotFound(err) {
 		return nil, nil
 	}
 	if err != nil {
 		return nil, l.wrapLockError(err)
 	}
-	held := &coordinationv1.Lease{}
-	return held, json.Unmarshal(b, held)
+	return held, nil
 }
 
 // writeLease writes the Lease. It does not wait for other requests of the run, because renewals must not be late.
 func (l *lock) writeLease(ctx context.Context, verb, path string) error {
-	body, err := json.Marshal(&l.lease)
-	if err != nil {
-		return err
-	}
 	sent := leaseClock()
-	b, err := l.client.sendOnce(ctx, request{verb: verb, path: path, body: body, apart: true})
-	if err != nil {
-		return err
-	}
 	var now coordinationv1.Lease
-	if err := json.Unmarshal(b, &now); err != nil {
+	if err := sendJSON(ctx, l.client.sendOnce, request{verb: verb, path: path, apart: true}, &l.lease, &now); err != nil {
 		return err
 	}
 	l.mu.Lock()
@@ -351,6 +345,9 @@ func (l *lock) renewUntilDone(ctx context.Context) {
 }
 
 // renewLease renews the lock once.
+//
+// If the Lease is gone, it is created again, unless its namespace is gone too: then no other run can get a lock there. A Lease that
+// another run holds ends this one.
 func (l *lock) renewLease(ctx context.Context) error {
 	now := metav1.NewMicroTime(leaseClock())
 	l.lease.Spec.RenewTime = &now
@@ -410,11 +407,7 @@ func (l *lock) deleteLease(ctx context.Context) error {
 	}
 	o := metav1.DeleteOptions{Preconditions: &metav1.Preconditions{ResourceVersion: &l.lease.ResourceVersion}}
 	o.APIVersion, o.Kind = "v1", "DeleteOptions"
-	body, err := json.Marshal(o)
-	if err == nil {
-		_, err = l.client.sendOnce(ctx, request{verb: http.MethodDelete, path: l.path, body: body, apart: true})
-	}
-	return err
+	return sendJSON(ctx, l.client.sendOnce, request{verb: http.MethodDelete, path: l.path, apart: true}, o, nil)
 }
 
 // whoami describes this process for people.

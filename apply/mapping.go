@@ -5,17 +5,21 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"net/http"
 	"runtime/debug"
 	"slices"
 	"strings"
 	"sync"
 
+	"golang.org/x/sync/errgroup"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
+
+// By which path does the server serve a kind, and does it serve the kind at all? The mapper asks for one group and version at a time,
+// since a source names few of them. A kind that only a CRD of the source defines has a mapping too, which is pending until the CRD is
+// served.
 
 // ErrNoKind means that neither the cluster nor the source defines a kind.
 var ErrNoKind = errors.New("the cluster does not serve this kind")
@@ -75,20 +79,14 @@ func (m *mapper) kindsServedIn(ctx context.Context, gv schema.GroupVersion) (map
 		return found, nil
 	}
 	path := strings.TrimSuffix(listPath(gv.Group, gv.Version, "", ""), "/")
-	b, err := m.client.sendWithRetries(ctx, request{verb: http.MethodGet, path: path})
-	if err != nil && !apierrors.IsNotFound(err) {
+	var list metav1.APIResourceList // empty if the server does not know the version
+	if err := m.client.getJSON(ctx, path, nil, &list); err != nil && !apierrors.IsNotFound(err) {
 		return nil, fmt.Errorf("what the cluster serves in %s: %w", gv, err)
 	}
 	found = map[string]mapping{}
-	if err == nil {
-		var list metav1.APIResourceList
-		if err := json.Unmarshal(b, &list); err != nil {
-			return nil, fmt.Errorf("what the cluster serves in %s: %w", gv, err)
-		}
-		for _, r := range list.APIResources {
-			if !strings.Contains(r.Name, "/") && slices.Contains(r.Verbs, "get") {
-				found[r.Kind] = mapping{resource: r.Name, namespaced: r.Namespaced}
-			}
+	for _, r := range list.APIResources {
+		if !strings.Contains(r.Name, "/") && slices.Contains(r.Verbs, "get") {
+			found[r.Kind] = mapping{resource: r.Name, namespaced: r.Namespaced}
 		}
 	}
 	m.mu.Lock()
@@ -97,8 +95,8 @@ func (m *mapper) kindsServedIn(ctx context.Context, gv schema.GroupVersion) (map
 	return found, nil
 }
 
-// findMapping returns the mapping of a kind. defined are the kinds that CRDs of the source define. The error wraps [ErrNoKind] if neither
-// the cluster nor the source has the kind.
+// findMapping returns the mapping of a kind. defined are the kinds that CRDs of the source define. The error wraps [ErrNoKind] if
+// neither the cluster nor the source has the kind.
 func (m *mapper) findMapping(ctx context.Context, gvk schema.GroupVersionKind, defined map[schema.GroupVersionKind]mapping) (mapping, error) {
 	found, err := m.kindsServedIn(ctx, gvk.GroupVersion())
 	if err != nil {
@@ -140,8 +138,7 @@ func (m *mapper) servedBefore(ctx context.Context, gvk schema.GroupVersionKind, 
 func definedBy(objects []Object) (map[schema.GroupVersionKind]mapping, map[string]*apiextensionsv1.CustomResourceDefinition, error) {
 	kinds := map[schema.GroupVersionKind]mapping{}
 	crds := map[string]*apiextensionsv1.CustomResourceDefinition{}
-	for i := range objects {
-		o := &objects[i]
+	for o := range eachOf(objects) {
 		if !o.isCRD() {
 			continue
 		}
@@ -160,38 +157,26 @@ func definedBy(objects []Object) (map[schema.GroupVersionKind]mapping, map[strin
 	return kinds, crds, nil
 }
 
-// forEachIndex calls f for 0..n-1, on up to the given number of goroutines, until one fails or ctx ends. It returns the error of the lowest
-// number that failed.
+// forEachIndex calls f for 0..n-1, on up to the given number of goroutines, until one fails or ctx ends. It returns the error of the
+// lowest number that failed.
 func forEachIndex(ctx context.Context, n, at int, f func(ctx context.Context, i int) error) error {
-	outer := ctx
-	ctx, cancel := context.WithCancelCause(ctx)
-	defer cancel(nil)
 	errs := make([]error, n)
-	next := make(chan int)
-	var workers sync.WaitGroup
-	for range min(n, max(at, 1)) {
-		workers.Go(func() {
-			for i := range next {
-				err := callWithRecover(ctx, i, f)
-				if cause := context.Cause(ctx); cause != nil && outer.Err() == nil && errors.Is(err, cause) {
-					err = context.Canceled // that of another number, which has ended this one
-				}
-				if errs[i] = err; err != nil {
-					cancel(err)
-				}
+	group, inner := errgroup.WithContext(ctx)
+	group.SetLimit(max(at, 1))
+	for i := range n {
+		group.Go(func() error {
+			if inner.Err() != nil {
+				return context.Cause(inner)
 			}
+			err := callWithRecover(inner, i, f)
+			if cause := context.Cause(inner); cause != nil && ctx.Err() == nil && errors.Is(err, cause) {
+				err = context.Canceled // that of another number, which has ended this one
+			}
+			errs[i] = err
+			return err
 		})
 	}
-feed:
-	for i := range n {
-		select {
-		case next <- i:
-		case <-ctx.Done():
-			break feed
-		}
-	}
-	close(next)
-	workers.Wait()
+	first := group.Wait()
 	for _, err := range errs {
 		if err != nil && !errors.Is(err, context.Canceled) {
 			return err
@@ -200,7 +185,7 @@ feed:
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
 	}
-	return nil
+	return first
 }
 
 // callWithRecover calls f and turns a panic into an error: one object must not end a process that delivers many apps.
@@ -219,15 +204,12 @@ func (m *mapper) versionsServed(ctx context.Context, group string) ([]string, er
 	if group == "" {
 		return nil, nil
 	}
-	b, err := m.client.sendWithRetries(ctx, request{verb: http.MethodGet, path: "/apis/" + group})
+	var list metav1.APIGroup
+	err := m.client.getJSON(ctx, "/apis/"+group, nil, &list)
 	if apierrors.IsNotFound(err) {
 		return nil, nil
 	}
 	if err != nil {
-		return nil, fmt.Errorf("versions of %s: %w", group, err)
-	}
-	var list metav1.APIGroup
-	if err := json.Unmarshal(b, &list); err != nil {
 		return nil, fmt.Errorf("versions of %s: %w", group, err)
 	}
 	out := []string{list.PreferredVersion.Version}

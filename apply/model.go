@@ -11,6 +11,7 @@ import (
 	"github.com/fluxcd/cli-utils/pkg/kstatus/status"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/version"
 	"k8s.io/client-go/rest"
 
@@ -223,8 +224,8 @@ type Item struct {
 	now     standing
 }
 
-// standing is what is known about an item's object in the cluster: first what the plan has read, then what each write has left there. Writes
-// change nothing else of an item.
+// standing is what is known about an item's object in the cluster: first what the plan has read, then what each write has left there.
+// Writes change nothing else of an item.
 type standing struct {
 	live    *live
 	owned   string   // digest of our entry once applied
@@ -241,6 +242,11 @@ func (i *Item) wrapError(err error) error {
 		return err
 	}
 	return &Error{File: i.File, Line: i.Line, ID: i.ID, Err: err}
+}
+
+// crdOf returns the resource of an item as RESOURCE.GROUP, which is the name of its CRD if it has one; RESOURCE in the core group.
+func crdOf(it *Item) string {
+	return schema.GroupResource{Group: it.Group, Resource: it.mapping.resource}.String()
 }
 
 // ordering says when an item is written.

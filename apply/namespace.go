@@ -2,12 +2,13 @@ package apply
 
 import (
 	"context"
-	"encoding/json"
-	"net/http"
-	"net/url"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 )
+
+// A namespace that the app has created may be deleted with the app. One that was there before may not. So it matters who has created
+// a namespace, even if the run dies between the creation and its record. A plain create answers that: it fails if the namespace
+// exists, while an apply would not.
 
 // makeNamespace creates the namespace of an item, without its content. If the namespace exists by now, somebody else has created
 // it.
@@ -16,14 +17,10 @@ func (a *Applier) makeNamespace(ctx context.Context, p *Plan, it *Item) error {
 	if owner == "" {
 		return nil
 	}
-	body, err := json.Marshal(map[string]any{
+	err := a.client.createObject(ctx, listPath("", "v1", "namespaces", ""), map[string]any{
 		"apiVersion": "v1", "kind": "Namespace",
 		"metadata": map[string]any{"name": it.Name, "annotations": map[string]any{annotationMadeBy: owner}},
 	})
-	if err != nil {
-		return err
-	}
-	_, err = a.client.sendWithRetries(ctx, request{verb: http.MethodPost, path: listPath("", "v1", "namespaces", ""), query: url.Values{"fieldManager": {Manager}}, body: body})
 	if !apierrors.IsAlreadyExists(err) {
 		it.now.made = err == nil
 		return err
@@ -40,8 +37,9 @@ func madeBy(obj map[string]any) string {
 	return owner
 }
 
-// hasCreatedNamespace reports whether the app has created a namespace that exists. Either the namespace says so, or an apply that is complete has
-// recorded it, as older versions do. A recorded intention proves nothing: somebody else may have created the namespace first.
+// hasCreatedNamespace reports whether the app has created a namespace that exists. Either the namespace says so, or an apply that is
+// complete has recorded it, as older versions do. A recorded intention proves nothing: somebody else may have created the namespace
+// first.
 func (p *Plan) hasCreatedNamespace(id ID, obj map[string]any) bool {
 	if owner := p.ownerOf(); owner != "" && madeBy(obj) == owner {
 		return true

@@ -19,11 +19,6 @@ import (
 // So an answer about the schema does not count for such an object. Sluice judges the object itself, by the new schema, with the API
 // server's code. It leaves out what it cannot know: what mutating webhooks would fill in, and the exact result of a merge.
 
-// crdOf returns the name of the CRD of an item.
-func crdOf(it *Item) string {
-	return schema.GroupResource{Group: it.Group, Resource: it.mapping.resource}.String()
-}
-
 // changesCRDOf reports whether the plan changes the CRD of an item.
 func (p *Plan) changesCRDOf(it *Item) bool {
 	return slices.ContainsFunc(p.Items, func(d Item) bool { return d.isCRD() && d.Action != Unchanged && d.Name == crdOf(it) })
@@ -38,6 +33,8 @@ type newSchemas struct {
 	made map[schema.GroupVersionKind]*upstream.Validator
 }
 
+// newSchemas returns the validators for the plan's items; none is made yet. The server's version chooses the rules. If it cannot be
+// read, the rules are those of the newest version that the build knows.
 func (a *Applier) newSchemas(ctx context.Context, p *Plan) *newSchemas {
 	s := &newSchemas{plan: p, made: map[schema.GroupVersionKind]*upstream.Validator{}}
 	if len(p.crds) > 0 {

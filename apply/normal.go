@@ -10,6 +10,10 @@ import (
 	"k8s.io/client-go/kubernetes/scheme"
 )
 
+// The API server does not store every value as the manifest has it: 1000m becomes 1, and base64 loses its line breaks. A comparison
+// on the client would see a difference each time, and ask the server in vain. This file writes values of built-in kinds in the
+// server's form first.
+
 // builtInTypes has the Go types of Kubernetes' own kinds, by which the API server decodes and stores them.
 var builtInTypes = sync.OnceValue(func() *runtime.Scheme {
 	s := runtime.NewScheme()
@@ -32,9 +36,9 @@ func kindOf(obj map[string]any) schema.GroupVersionKind {
 	return schema.FromAPIVersionAndKind(version, kind)
 }
 
-// normalForm returns an object with each value as the API server writes it: base64 on one line, 1 for the quantity 1000m, times in UTC. It
-// does so by decoding the object into the Go type of its kind. Fields that this type does not have stay as they are, and so do objects of
-// other kinds: the API server stores their values as they come.
+// normalForm returns an object with each value as the API server writes it: base64 on one line, 1 for the quantity 1000m, times in
+// UTC. It does so by decoding the object into the Go type of its kind. Fields that this type does not have stay as they are, and so do
+// objects of other kinds: the API server stores their values as they come.
 func normalForm(obj map[string]any) map[string]any {
 	gvk := kindOf(obj)
 	var typed any = &apiService{}

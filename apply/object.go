@@ -1,6 +1,7 @@
 package apply
 
 import (
+	"bytes"
 	"cmp"
 	"crypto/sha256"
 	"encoding/base64"
@@ -8,7 +9,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"reflect"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -16,6 +16,10 @@ import (
 
 	"sluice.dev/apply/kapprules"
 )
+
+// This file reads manifests. It makes an [Object] of each: its identity, the annotations that say how it is applied, and the body of
+// the request. What only the server writes is dropped, so that the output of kubectl get can be applied. For example, status goes
+// from built-in kinds, but stays in custom ones, which may have no status subresource.
 
 // ID identifies an object in a cluster. Two API versions of an object have the same ID.
 type ID struct {
@@ -296,17 +300,22 @@ func decodeObject(b []byte) (map[string]any, error) {
 
 // Unique removes duplicates. The same object with different content is an error.
 func Unique(objects []Object) ([]Object, error) {
-	var out []Object
+	return uniqueBy(objects, func(o *Object) *Object { return o })
+}
+
+// uniqueBy is [Unique] for what has objects in it.
+func uniqueBy[T any](list []T, objectIn func(*T) *Object) (out []T, err error) {
 	var errs []error
-	seen := map[ID]int{}
-	for _, o := range objects {
-		i, twice := seen[o.ID]
+	seen := map[ID]*Object{}
+	for one := range eachOf(list) {
+		o := objectIn(one)
+		first, twice := seen[o.ID]
 		if !twice {
-			seen[o.ID] = len(out)
-			out = append(out, o)
+			seen[o.ID] = o
+			out = append(out, *one)
 			continue
 		}
-		if first := &out[i]; first.Version != o.Version || !reflect.DeepEqual(first.json, o.json) {
+		if first.Version != o.Version || !bytes.Equal(first.json, o.json) {
 			errs = append(errs, &Error{File: o.File, Line: o.Line, ID: o.ID, Err: fmt.Errorf("stands with other content at %s:%d already", first.File, first.Line)})
 		}
 	}

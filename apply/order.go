@@ -2,6 +2,10 @@ package apply
 
 import "slices"
 
+// In which order are objects written? This file orders kinds, as far as Kubernetes itself needs an order: a Pod needs its namespace
+// and its Secret, and a webhook should not judge the apply that brings it. The order that users ask for, by annotations, is in
+// waves.go and works within it.
+
 // Stage says when an object is applied. Stages run one after the other. Objects of one stage are applied concurrently.
 type Stage int
 

@@ -2,9 +2,13 @@ package apply
 
 import (
 	"encoding/json"
-	"reflect"
 	"strings"
 )
+
+// Is an object up to date, or does it need an apply? managedFields answers without a request: the API server keeps the fields that
+// our last apply set, and takes a field away from us when another client changes it. If our entry has exactly the fields of the
+// manifest, and the live object their values, then an apply changes nothing. The format of the entries is that of
+// structured-merge-diff: f:NAME for a field, k:{...} for an item of a list with keys, v:VALUE for an item of a set.
 
 // managedEntry is the server's record of a field manager (metav1.ManagedFieldsEntry).
 type managedEntry struct {
@@ -14,10 +18,8 @@ type managedEntry struct {
 
 // managedEntriesOf reads the managedFields of an object.
 func managedEntriesOf(obj map[string]any) []managedEntry {
-	list, _ := metadataOf(obj)["managedFields"].([]any)
 	var out []managedEntry
-	for _, item := range list {
-		m, _ := item.(map[string]any)
+	for _, m := range mapsIn(metadataOf(obj)["managedFields"]) {
 		var e managedEntry
 		e.manager, _ = m["manager"].(string)
 		e.operation, _ = m["operation"].(string)
@@ -32,8 +34,8 @@ func managedEntriesOf(obj map[string]any) []managedEntry {
 
 // entryOfOwnApplies finds the entry of our own applies; nil if there is none.
 func entryOfOwnApplies(entries []managedEntry) *managedEntry {
-	for i := range entries {
-		if e := &entries[i]; e.manager == Manager && e.operation == "Apply" && e.subresource == "" {
+	for e := range eachOf(entries) {
+		if e.manager == Manager && e.operation == "Apply" && e.subresource == "" {
 			return e
 		}
 	}
@@ -52,8 +54,8 @@ func (e *managedEntry) entryDigest() string {
 	return digestOf(b)
 }
 
-// digestOfStored identifies an object as it is stored, with the owners of its fields: everything that an apply may change. It leaves out what
-// each write changes, such as times.
+// digestOfStored identifies an object as it is stored, with the owners of its fields: everything that an apply may change. It leaves
+// out what each write changes, such as times.
 func digestOfStored(obj map[string]any) string {
 	rest := withoutHead(obj)
 	meta := metadataOf(rest)
@@ -70,10 +72,10 @@ func digestOfStored(obj map[string]any) string {
 	return digestOf(b)
 }
 
-// isAlreadyApplied reports whether applying want would change nothing: the live object already has all of it from the entry's manager. It
-// compares the fields that the entry owns. If somebody else has changed a field, the entry no longer owns it (structured-merge-diff
-// takes it away from all others). False means only that the client cannot decide: admission and defaults may rewrite values. Then the caller
-// must ask the server.
+// isAlreadyApplied reports whether applying want would change nothing: the live object already has all of it from the entry's manager.
+// It compares the fields that the entry owns. If somebody else has changed a field, the entry no longer owns it (structured-merge-diff
+// takes it away from all others). False means only that the client cannot decide: admission and defaults may rewrite values. Then the
+// caller must ask the server.
 func (e *managedEntry) isAlreadyApplied(want, live map[string]any) bool {
 	if e == nil {
 		return false
@@ -151,6 +153,9 @@ func sameValue(fields map[string]any, want, live any) bool {
 
 // sameItems compares lists whose items have separate owners: by their keys, or as values of a set. Items of other managers may be
 // between them, but the order must be the same.
+//
+// Both lists are walked side by side. An item of the manifest belongs to the live item with the same key, and live items that match
+// none are somebody else's.
 func sameItems(fields map[string]any, want, live []any) bool {
 	owned := len(fields)
 	if _, self := fields["."]; self {
@@ -216,63 +221,4 @@ func isItem(key string, item any, whole bool) bool {
 		return len(keys) > 0
 	}
 	return false
-}
-
-// equalJSON compares JSON values; numbers by their values, not their types.
-func equalJSON(a, b any) bool {
-	switch x := a.(type) {
-	case map[string]any:
-		y, ok := b.(map[string]any)
-		if !ok || len(x) != len(y) {
-			return false
-		}
-		for k, v := range x {
-			w, there := y[k]
-			if !there || !equalJSON(v, w) {
-				return false
-			}
-		}
-		return true
-	case []any:
-		y, ok := b.([]any)
-		if !ok || len(x) != len(y) {
-			return false
-		}
-		for i := range x {
-			if !equalJSON(x[i], y[i]) {
-				return false
-			}
-		}
-		return true
-	}
-	if reflect.DeepEqual(a, b) {
-		return true
-	}
-	if reflect.TypeOf(a) == reflect.TypeOf(b) {
-		return false
-	}
-	x, isNumber := asFloat(a)
-	y, both := asFloat(b)
-	return isNumber && both && x == y
-}
-
-// isZeroJSON reports whether a JSON value is null, false, zero or empty.
-func isZeroJSON(v any) bool {
-	switch x := v.(type) {
-	case map[string]any:
-		return len(x) == 0
-	case []any:
-		return len(x) == 0
-	}
-	return v == nil || v == "" || v == false || equalJSON(v, int64(0))
-}
-
-func asFloat(v any) (float64, bool) {
-	switch n := v.(type) {
-	case int64:
-		return float64(n), true
-	case float64:
-		return n, true
-	}
-	return 0, false
 }

@@ -4,12 +4,9 @@ import (
 	"bytes"
 	"compress/gzip"
 	"context"
-	"encoding/base64"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"net/http"
-	"net/url"
 	"slices"
 	"strings"
 
@@ -67,15 +64,11 @@ func (c *client) writeParts(ctx context.Context, v *Inventory, packed []byte) ([
 		if slices.Contains(v.parts, name) {
 			continue
 		}
-		body, err := json.Marshal(map[string]any{
+		err := c.createObject(ctx, listPath("", "v1", "configmaps", v.Namespace), map[string]any{
 			"apiVersion": "v1", "kind": "ConfigMap", "immutable": true,
 			"metadata":   map[string]any{"name": name, "namespace": v.Namespace, "labels": map[string]any{labelPart: partLabel(v.App)}},
-			"binaryData": map[string]any{partKey: base64.StdEncoding.EncodeToString(chunk)},
+			"binaryData": map[string][]byte{partKey: chunk},
 		})
-		if err != nil {
-			return nil, err
-		}
-		_, err = c.sendWithRetries(ctx, request{verb: http.MethodPost, path: listPath("", "v1", "configmaps", v.Namespace), query: url.Values{"fieldManager": {Manager}}, body: body})
 		if err != nil && !apierrors.IsAlreadyExists(err) { // an interrupted run may have left it
 			return nil, fmt.Errorf("inventory of app %s: %w", v.App, err)
 		}
@@ -97,13 +90,9 @@ func (c *client) readParts(ctx context.Context, cm *corev1.ConfigMap) ([]byte, [
 		if !strings.HasPrefix(name, partPrefix) || strings.ContainsAny(name, "/%?#") {
 			return nil, nil, fmt.Errorf("it has a part with the name %q", name)
 		}
-		b, err := c.sendWithRetries(ctx, request{verb: http.MethodGet, path: listPath("", "v1", "configmaps", cm.Namespace) + "/" + name})
-		if err != nil {
-			return nil, nil, fmt.Errorf("its part %s: %w", name, err)
-		}
 		var part corev1.ConfigMap
-		if err := json.Unmarshal(b, &part); err != nil {
-			return nil, nil, err
+		if err := c.getJSON(ctx, listPath("", "v1", "configmaps", cm.Namespace)+"/"+name, nil, &part); err != nil {
+			return nil, nil, fmt.Errorf("its part %s: %w", name, err)
 		}
 		if chunk := part.BinaryData[partKey]; strings.HasSuffix(name, "-"+digestOf(chunk)) {
 			packed = append(packed, chunk...)

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -13,6 +14,11 @@ import (
 
 	"sluice.dev/internal/brief"
 )
+
+// This file makes a plan: it turns the objects of the source into items, finds the objects of the inventory that the source no longer
+// has, reads the state of both from the cluster, and decides about each. It writes nothing. For example, an item whose object exists
+// and is up to date is Unchanged, and an object of the inventory that carries the mark of another app by now is forgotten and not
+// deleted.
 
 // Err lists objects that this user cannot read. Nothing is known about them, so the plan cannot be applied. The preflight
 // PermissionValidation reports them too.
@@ -61,6 +67,9 @@ func (a *Applier) Plan(ctx context.Context, r Request) (*Plan, error) {
 }
 
 // makeItems makes the items of a plan. It does not read the cluster.
+//
+// The order of the steps matters: hooks go before duplicates are looked for, namespaces are filled in before names get versions, and
+// the order of the writes is last, since it needs the items.
 func (a *Applier) makeItems(ctx context.Context, p *Plan) error {
 	// Helm allows several hooks with one name, because they do not exist at the same time.
 	objects, left := leaveOut(p.request.Objects)
@@ -88,7 +97,8 @@ func (a *Applier) makeItems(ctx context.Context, p *Plan) error {
 	if err := a.placeObjects(ctx, p, objects, defined); err != nil {
 		return err
 	}
-	if err := p.dropTwins(objects); err != nil {
+	// With the namespaces filled in, two objects may be the same.
+	if p.Items, err = uniqueBy(p.Items, func(it *Item) *Object { return &it.Object }); err != nil {
 		return err
 	}
 	if err := a.versionObjects(ctx, p); err != nil {
@@ -106,8 +116,7 @@ func (a *Applier) placeObjects(ctx context.Context, p *Plan, objects []Object, d
 	var errs []error
 	groups := map[string][]string{}
 	into, moved := p.request.IntoNamespace, map[ID]ID{}
-	for i := range objects {
-		o := &objects[i]
+	for o := range eachOf(objects) {
 		m, err := a.mapper.findMapping(ctx, o.GVK(), defined)
 		if err == nil && m.pending {
 			m.before, err = a.mapper.servedBefore(ctx, o.GVK(), m, groups)
@@ -152,8 +161,8 @@ func (p *Plan) servedBySource(gvk schema.GroupVersionKind) (versions []string, i
 		if crd.Spec.Group != gvk.Group || crd.Spec.Names.Kind != gvk.Kind {
 			continue
 		}
-		for i := range crd.Spec.Versions {
-			if v := &crd.Spec.Versions[i]; v.Served {
+		for v := range eachOf(crd.Spec.Versions) {
+			if v.Served {
 				versions = append(versions, v.Name)
 			}
 		}
@@ -172,24 +181,6 @@ func versionsOf(objects []Object) (out []schema.GroupVersion) {
 		}
 	}
 	return out
-}
-
-// dropTwins fills in the namespaces of the objects, of which two may then be the same, and leaves one of them.
-func (p *Plan) dropTwins(objects []Object) error {
-	for i := range p.Items {
-		objects[i] = p.Items[i].Object
-	}
-	left, err := Unique(objects)
-	if err != nil || len(left) == len(p.Items) {
-		return err
-	}
-	seen := map[ID]bool{}
-	p.Items = slices.DeleteFunc(p.Items, func(i Item) bool {
-		twice := seen[i.ID]
-		seen[i.ID] = true
-		return twice
-	})
-	return nil
 }
 
 // makeItem makes an item of an object. It sets the namespace, the mark of the app and the annotations of the rules.
@@ -251,22 +242,19 @@ func sortRemovals(list []Removal) {
 }
 
 // readAndDecide reads the plan's objects from the cluster and decides about them.
+//
+// Objects of a pending kind are not read: the server does not serve them. Removals are read only if the request prunes, and decided
+// in this order: who owns the object, whether its kind is served, what needs it, and what it would take along.
 func (a *Applier) readAndDecide(ctx context.Context, p *Plan) error {
-	wanted := map[place][]string{}
-	items := map[spot]*Item{}
-	for i := range p.Items {
-		it := &p.Items[i]
+	items, gone := map[spot]*Item{}, map[spot]*Removal{}
+	for it := range eachOf(p.Items) {
 		if it.mapping.pending && it.mapping.before == "" {
 			continue
 		}
-		at := place{it.Group, cmp.Or(it.mapping.before, it.Version), it.mapping.resource, it.Kind, it.Namespace}
-		items[spot{at, it.Name}] = it
-		wanted[at] = append(wanted[at], it.Name)
+		items[it.spotIn(cmp.Or(it.mapping.before, it.Version))] = it
 	}
-	gone := map[spot]*Removal{}
 	if p.request.Prune {
-		for i := range p.Removals {
-			r := &p.Removals[i]
+		for r := range eachOf(p.Removals) {
 			if r.Retained {
 				continue
 			}
@@ -279,26 +267,21 @@ func (a *Applier) readAndDecide(ctx context.Context, p *Plan) error {
 				continue
 			}
 			r.Reason = "it does not exist any more"
-			at := m.placeInCluster()
-			gone[spot{at, r.Name}] = r
-			wanted[at] = append(wanted[at], r.Name)
+			gone[m.spotInCluster()] = r
 		}
 	}
-	take := func(at place, name string, obj map[string]any) error {
-		if it := items[spot{at, name}]; it != nil {
+	take := func(at spot, obj map[string]any) error {
+		if it := items[at]; it != nil {
 			return a.compareWithLive(p, it, obj)
 		}
-		r := gone[spot{at, name}]
-		l, err := observeObject(obj, nil, nil)
-		if err != nil {
-			return err
-		}
-		r.live = l
-		r.Action, r.Reason = l.deletionAction(p.inventory.ownerMark())
+		r := gone[at]
+		r.live = observeObject(obj)
+		r.Action, r.Reason = r.live.deletionAction(p.inventory.ownerMark())
 		return nil
 	}
-	err := a.client.readObjects(ctx, wanted, take, func(at place, name string, err error) bool {
-		return p.goOnUnread(ctx, items[spot{at, name}], gone[spot{at, name}], err)
+	wanted := slices.Concat(slices.Collect(maps.Keys(items)), slices.Collect(maps.Keys(gone)))
+	err := a.client.readObjects(ctx, slices.Values(wanted), take, func(at spot, err error) bool {
+		return p.goOnUnread(ctx, items[at], gone[at], err)
 	})
 	if err != nil {
 		return err
@@ -328,8 +311,8 @@ func ownerWords(owner string) string {
 	return "that of app " + owner
 }
 
-// goOnUnread records why an item or a removal cannot be read, and reports whether the plan can be made without it. An item may be one whose
-// conversion webhook is down: if the source has its CRD, that may mend it.
+// goOnUnread records why an item or a removal cannot be read, and reports whether the plan can be made without it. An item may be one
+// whose conversion webhook is down: if the source has its CRD, that may mend it.
 func (p *Plan) goOnUnread(ctx context.Context, it *Item, r *Removal, err error) bool {
 	switch {
 	case apierrors.IsForbidden(err) && it != nil:
@@ -351,6 +334,9 @@ func (p *Plan) goOnUnread(ctx context.Context, it *Item, r *Removal, err error) 
 }
 
 // compareWithLive decides about an item that exists in the cluster.
+//
+// The digests of the inventory save the comparison, but they count only for an object that still carries our mark. found is for
+// namespaces: one that the app has not created is never deleted with it.
 func (a *Applier) compareWithLive(p *Plan, it *Item, obj map[string]any) error {
 	if err := p.rebaseItem(it, obj); err != nil {
 		return it.wrapError(err)
@@ -361,7 +347,7 @@ func (a *Applier) compareWithLive(p *Plan, it *Item, obj map[string]any) error {
 		// leave an entry equal to ours.
 		record = nil
 	}
-	l, err := observeObject(obj, &it.Object, record)
+	l, err := compareWithWanted(obj, &it.Object, record)
 	if err != nil {
 		return err
 	}
@@ -378,8 +364,10 @@ func (a *Applier) compareWithLive(p *Plan, it *Item, obj map[string]any) error {
 	return nil
 }
 
-// locateEntry finds the resource of an object of the inventory, whose version may not be served any more. known is false if the kind is
-// not served at all.
+// locateEntry finds the resource of an object of the inventory, whose version may not be served any more. known is false if the kind
+// is not served at all.
+//
+// The entry gets the version that was found, so that later runs find the object at once.
 func (a *Applier) locateEntry(ctx context.Context, e *Entry) (now Entry, known bool, err error) {
 	now = *e
 	gvk := schema.GroupVersionKind{Group: e.Group, Version: e.Version, Kind: e.Kind}

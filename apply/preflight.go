@@ -3,12 +3,16 @@ package apply
 import (
 	"context"
 	"errors"
+	"slices"
 
 	"k8s.io/apimachinery/pkg/util/version"
 	kubeversion "k8s.io/component-base/version"
 
 	"sluice.dev/report"
 )
+
+// Preflights check a plan before anything is written. Each is one value in [Preflights]. They see the cluster as it will be, because
+// they know the plan, and they find more than the server would: the server judges one request at a time.
 
 // Preflight is a check of a plan before the apply changes anything. It only finds. The severities of findings come from their
 // levels, and the caller decides what fails.
@@ -35,27 +39,13 @@ func Preflights() []Preflight {
 	}
 }
 
-// PreflightOptions select the preflights that run.
-type PreflightOptions struct {
-	// Enabled is by name; nil enables CRDUpgradeSafety only.
-	Enabled func(name string) bool
-}
-
-// Preflight runs all enabled preflights on a plan, whatever the findings are. The caller decides what fails, by the severities of
-// the findings and its configuration. An error, of type [*PreflightError], means that a preflight could not run. Then the caller
-// must not apply the plan.
-func (a *Applier) Preflight(ctx context.Context, p *Plan, o PreflightOptions) (*PreflightResult, error) {
-	enabled := o.Enabled
-	if enabled == nil {
-		enabled = func(name string) bool { return name == CRDUpgradeSafety }
-	}
+// Preflight runs the preflights on a plan that are enabled, by their names, whatever the findings are. The caller decides what fails,
+// by the severities of the findings and its configuration. An error, of type [*PreflightError], means that a preflight could not run.
+// Then the caller must not apply the plan.
+func (a *Applier) Preflight(ctx context.Context, p *Plan, enabled func(name string) bool) (*PreflightResult, error) {
 	out := &PreflightResult{Found: map[string][]report.CRD{}}
-	for _, f := range Preflights() {
-		if enabled(f.Name) {
-			out.Ran = append(out.Ran, f.Name)
-		}
-	}
-	if len(out.Ran) == 0 {
+	run := slices.DeleteFunc(Preflights(), func(f Preflight) bool { return !enabled(f.Name) })
+	if len(run) == 0 {
 		return out, nil
 	}
 	out.KubeVersion = version.MustParseGeneric(kubeversion.DefaultKubeBinaryVersion)
@@ -69,10 +59,8 @@ func (a *Applier) Preflight(ctx context.Context, p *Plan, o PreflightOptions) (*
 		Applier: a, Plan: p, KubeVersion: out.KubeVersion, Progress: a.events.notifyObserver,
 		Unread: func(err error) { out.Unread = errors.Join(out.Unread, err) },
 	}
-	for _, f := range Preflights() {
-		if !enabled(f.Name) {
-			continue
-		}
+	for _, f := range run {
+		out.Ran = append(out.Ran, f.Name)
 		found, err := f.Run(ctx, in)
 		if err != nil {
 			return nil, &PreflightError{f.Name, err}
@@ -90,7 +78,8 @@ type PreflightResult struct {
 	Found map[string][]report.CRD
 	// KubeVersion is the Kubernetes version whose rules applied; nil if no preflight ran.
 	KubeVersion *version.Version
-	// Unread says why stored objects could not be read; nil if all were. Findings about them are undecided, and another run may decide them.
+	// Unread says why stored objects could not be read; nil if all were. Findings about them are undecided, and another run may decide
+	// them.
 	Unread error
 }
 

@@ -16,6 +16,10 @@ import (
 	"sluice.dev/report"
 )
 
+// Does a CRD of the source harm what is stored in this cluster? The comparison of the schemas says what could be stored, so this
+// preflight reads the objects as well. For example, a new maximum of 10 is a finding by itself, and a second finding names the stored
+// objects that have more.
+
 // crdUpgradeSafety compares the CRDs of the plan with those of the cluster, stored versions included. It also reads the stored
 // objects of each. If the API server refuses to list them, nobody knows their fate, and the change is undecided.
 func crdUpgradeSafety(ctx context.Context, p *PreflightInput) ([]report.CRD, error) {
@@ -66,13 +70,14 @@ func crdUpgradeSafety(ctx context.Context, p *PreflightInput) ([]report.CRD, err
 	return out, nil
 }
 
-// wayPastUnread follows the reason why stored objects cannot be read: the source may be what repairs it, such as a new conversion webhook.
+// wayPastUnread follows the reason why stored objects cannot be read: the source may be what repairs it, such as a new conversion
+// webhook.
 const wayPastUnread = "; failMode open (--fail-mode open) applies the change unchecked, for example if it repairs a webhook"
 
 // newCRDs returns the names of the plan's CRDs that are not up to date, and the cluster's CRDs of these names.
 func (p *PreflightInput) newCRDs(ctx context.Context) (names []string, old map[string]*apiextensionsv1.CustomResourceDefinition, err error) {
-	for i := range p.Plan.Items {
-		if it := &p.Plan.Items[i]; it.isCRD() && it.Action != Unchanged {
+	for it := range eachOf(p.Plan.Items) {
+		if it.isCRD() && it.Action != Unchanged {
 			names = append(names, it.Name)
 		}
 	}

@@ -16,16 +16,14 @@ import (
 	"sluice.dev/report"
 )
 
+// This file looks for the uses of closed features in the objects of a plan. The evaluator that the policies and the webhook follow
+// decides, so a plan that passes here is not refused by them later, unless something changes meanwhile.
+
 // featureGates finds gated parts of APIs that the source uses while their features are off. Definitions, settings and schemas are
 // those of the cluster after the apply. A stored object may keep using a part, as far as the ratchets of the features allow. So may
 // users who have opted in.
 func featureGates(ctx context.Context, p *PreflightInput) ([]report.CRD, error) {
-	var touched []*Item
-	for i := range p.Plan.Items {
-		if it := &p.Plan.Items[i]; it.Action != Unchanged {
-			touched = append(touched, it)
-		}
-	}
+	touched := selectFrom(p.Plan.Items, func(it *Item) bool { return it.Action != Unchanged })
 	if len(touched) == 0 {
 		return nil, nil
 	}
@@ -54,7 +52,8 @@ type gatedUse struct {
 	severity   report.Severity
 }
 
-// usesInItem finds the uses in one object. It reads the stored object only if the manifest has a use that the stored object could excuse.
+// usesInItem finds the uses in one object. It reads the stored object only if the manifest has a use that the stored object could
+// excuse.
 func (g *gateCheck) usesInItem(ctx context.Context, it *Item) ([]gatedUse, error) {
 	var out []gatedUse
 	for _, c := range g.components {
@@ -103,8 +102,7 @@ func usesOf(it *Item, d *feature.Decision) []gatedUse {
 		{&d.Dropped, report.Warn, "; it is left out until then"},
 		{&d.Warned, report.Warn, "; it passes with a warning"},
 	} {
-		for i := range kind.violations.List {
-			v := &kind.violations.List[i]
+		for v := range eachOf(kind.violations.List) {
 			out = append(out, gatedUse{item: it, path: v.Path, what: v.What() + kind.then, severity: kind.severity})
 		}
 		if more := kind.violations.Count - len(kind.violations.List); more > 0 {
@@ -114,33 +112,11 @@ func usesOf(it *Item, d *feature.Decision) []gatedUse {
 	return out
 }
 
-// overlayOnStored lays a manifest over the stored object, so that the result has the fields that the manifest leaves to the server and to
-// others. It merges maps key by key. A list item whose fields all equal those of a stored item becomes that stored item. The
-// manifest replaces everything else.
+// overlayOnStored lays a manifest over the stored object, so that the result has the fields that the manifest leaves to the server and
+// to others. A list item whose fields all equal those of a stored item becomes that stored item. The manifest replaces all other
+// items.
 func overlayOnStored(stored, manifest any) any {
-	switch m := manifest.(type) {
-	case map[string]any:
-		s, ok := stored.(map[string]any)
-		if !ok || s == nil { // it was deleted after the plan was made
-			return manifest
-		}
-		out := maps.Clone(s)
-		for k, v := range m {
-			out[k] = overlayOnStored(s[k], v)
-		}
-		return out
-	case []any:
-		s, ok := stored.([]any)
-		if !ok {
-			return manifest
-		}
-		out := make([]any, len(m))
-		for i := range m {
-			out[i] = storedItem(s, i, m[i], len(s)*len(m) <= maxSearched)
-		}
-		return out
-	}
-	return manifest
+	return overlayOn(stored, manifest, func(s, m []any, i int) any { return storedItem(s, i, m[i], len(s)*len(m) <= maxSearched) })
 }
 
 // maxSearched bounds the pairs of items that storedItem compares to find items that have moved.
@@ -185,6 +161,9 @@ func isContainedIn(part, whole any) bool {
 const maxUsers = 5
 
 // findingsOfUses makes one finding of all equal uses in one version of a resource.
+//
+// A source may use the same part in many objects, for which one finding is enough: it names the first object with its position, and
+// some more by name.
 func (g *gateCheck) findingsOfUses(uses []gatedUse) []report.CRD {
 	type key struct{ crd, version, what string }
 	by := map[key][]gatedUse{}

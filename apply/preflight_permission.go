@@ -3,7 +3,6 @@ package apply
 import (
 	"cmp"
 	"context"
-	"encoding/json"
 	"fmt"
 	"net/http"
 	"slices"
@@ -11,11 +10,16 @@ import (
 
 	authorizationv1 "k8s.io/api/authorization/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"sluice.dev/internal/brief"
 	"sluice.dev/internal/crdcheck"
 	"sluice.dev/report"
 )
+
+// Which permissions does the plan need, and which of them does the user lack? Without this check an apply would stop in the middle,
+// at the first object that the server refuses. Questions are asked for whole resources first: an app with 500 ConfigMaps in a
+// namespace costs one question for each verb and not 500.
 
 // access is one permission that an apply needs: for one object if name is set, else for all objects of a resource in a namespace.
 type access struct{ verb, group, resource, namespace, name string }
@@ -29,10 +33,7 @@ func (a access) compareTo(b access) int {
 
 // resourceName names the resource in the form of a CRD name.
 func (a access) resourceName() string {
-	if a.group == "" {
-		return a.resource
-	}
-	return a.resource + "." + a.group
+	return schema.GroupResource{Group: a.group, Resource: a.resource}.String()
 }
 
 func (a access) scopePhrase() string {
@@ -107,10 +108,12 @@ func permissionValidation(ctx context.Context, p *PreflightInput) ([]report.CRD,
 }
 
 // accessesNeeded lists the permissions that an apply of the plan needs, for the inventory as well.
+//
+// An apply of a new object needs create as well as patch (k8s.io/apiserver/pkg/endpoints/handlers/patch.go). The result is sorted,
+// and each permission is in it once.
 func (p *Plan) accessesNeeded() []access {
 	var out []access
-	for i := range p.Items {
-		it := &p.Items[i]
+	for it := range eachOf(p.Items) {
 		a := access{group: it.Group, resource: it.mapping.resource, namespace: it.Namespace, name: it.Name}
 		verbs := []string{"get"}
 		switch it.Action {
@@ -127,8 +130,7 @@ func (p *Plan) accessesNeeded() []access {
 			out = append(out, a)
 		}
 	}
-	for i := range p.Removals {
-		r := &p.Removals[i]
+	for r := range eachOf(p.Removals) {
 		if r.Action != Delete && r.unread == nil {
 			continue
 		}
@@ -167,18 +169,11 @@ func (c *client) reviewAccess(ctx context.Context, a access) (*denied, error) {
 		},
 	}}
 	ask.APIVersion, ask.Kind = "authorization.k8s.io/v1", "SelfSubjectAccessReview"
-	body, err := json.Marshal(ask)
-	if err != nil {
-		return nil, err
-	}
 	// A POST of this kind stores nothing.
-	b, err := c.sendWithRetries(ctx, request{verb: http.MethodPost, path: "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews", body: body, apart: true})
-	if err != nil {
-		return nil, fmt.Errorf("asking whether %s of %s is allowed: %w", a.verb, a.resourceName(), err)
-	}
+	r := request{verb: http.MethodPost, path: "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews", apart: true}
 	var answer authorizationv1.SelfSubjectAccessReview
-	if err := json.Unmarshal(b, &answer); err != nil {
-		return nil, err
+	if err := sendJSON(ctx, c.sendWithRetries, r, ask, &answer); err != nil {
+		return nil, fmt.Errorf("asking whether %s of %s is allowed: %w", a.verb, a.resourceName(), err)
 	}
 	if answer.Status.Allowed {
 		return nil, nil
@@ -205,12 +200,7 @@ func missingPermissionFinding(list []denied) report.Finding {
 
 // findEscalations sends RBAC objects as dry runs.
 func (a *Applier) findEscalations(ctx context.Context, p *Plan) ([]report.Finding, error) {
-	var items []*Item
-	for i := range p.Items {
-		if it := &p.Items[i]; it.Group == "rbac.authorization.k8s.io" && it.Action != Unchanged {
-			items = append(items, it)
-		}
-	}
+	items := selectFrom(p.Items, func(it *Item) bool { return it.Group == "rbac.authorization.k8s.io" && it.Action != Unchanged })
 	found := make([]*report.Finding, len(items))
 	err := forEachIndex(ctx, len(items), cap(a.client.slots), func(ctx context.Context, i int) error {
 		it := items[i]

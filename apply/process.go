@@ -10,6 +10,10 @@ import (
 	"syscall"
 )
 
+// Has the process that holds a lock ended? A run that was killed leaves its lock behind, and the next one would wait until the lock
+// is stale. Processes of one machine can tell sooner: the lock has an identity of its holder that no later process has, made of boot,
+// PID namespace, PID and start time.
+
 // thisProcess identifies this process for other processes: boot of the machine, PID namespace, process ID and start time. It is
 // empty if the system does not provide these; then nobody assumes that the process has ended.
 var thisProcess = sync.OnceValue(func() string {

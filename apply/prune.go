@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"sync"
@@ -18,28 +19,21 @@ import (
 	"sluice.dev/internal/brief"
 )
 
-// pruneRemovals carries out the plan's deletions, stage by stage, and waits until the objects are gone.
-func (a *Applier) pruneRemovals(ctx context.Context, p *Plan) error {
-	if !p.request.Prune {
-		return nil
-	}
-	return a.deleteInTurns(ctx, p, false)
-}
+// This file deletes objects: those that the source no longer has, and those of an app that is deleted as a whole. Deletions run in
+// turns, which wait for each other; see [Removal.deletionTurn]. Each is checked once more just before it happens, because another app
+// may have taken the object over since the plan was made.
 
-// deleteInTurns deletes the removals whose action is Delete, turn by turn. Removals of one turn are deleted concurrently. It checks CRDs
-// and namespaces again just before. If one of them would now delete objects that are not the app's, and this is not allowed, it
-// stays, and its action becomes Keep. An object that another app has taken over stays as well, and its action becomes Forget.
+// deleteInTurns deletes the removals whose action is Delete, turn by turn, and waits until they are gone. Removals of one turn are
+// deleted concurrently. It checks CRDs and namespaces again just before. If one of them would now delete objects that are not the
+// app's, and this is not allowed, it stays, and its action becomes Keep. An object that another app has taken over stays as well, and
+// its action becomes Forget.
 func (a *Applier) deleteInTurns(ctx context.Context, p *Plan, dryRun bool) error {
-	owner, list := p.inventory.ownerMark(), p.Removals
-	total := 0
-	for i := range list {
-		if list[i].Action == Delete {
-			total++
-		}
-	}
+	list := p.Removals
+	total := countOf(list, func(r *Removal) bool { return r.Action == Delete })
 	if total == 0 {
 		return nil
 	}
+	owner := p.inventory.ownerMark()
 	phase := "deleting what is no longer in the source"
 	if dryRun {
 		phase = "trying to delete what is no longer in the source"
@@ -96,11 +90,8 @@ func (a *Applier) deleteInTurns(ctx context.Context, p *Plan, dryRun bool) error
 	return nil
 }
 
-// rehearseRemovals asks the server to try the plan's deletions.
+// rehearseRemovals asks the server to try the plan's deletions. A plan without Request.Prune has none.
 func (a *Applier) rehearseRemovals(ctx context.Context, p *Plan) error {
-	if !p.request.Prune {
-		return nil
-	}
 	errs := make([]error, len(p.Removals))
 	err := forEachIndex(ctx, len(p.Removals), cap(a.client.slots), func(ctx context.Context, i int) error {
 		r := &p.Removals[i]
@@ -122,9 +113,9 @@ func (a *Applier) rehearseRemovals(ctx context.Context, p *Plan) error {
 	return errors.Join(errs...)
 }
 
-// mayBeDeleted reports whether a deletion may succeed in its turn although the server refused to try it: the object has changed, the server
-// failed, an admission policy or webhook refuses it that the plan deletes in an earlier turn, or the guard refuses to delete a CRD whose objects
-// the plan deletes before it.
+// mayBeDeleted reports whether a deletion may succeed in its turn although the server refused to try it: the object has changed, the
+// server failed, an admission policy or webhook refuses it that the plan deletes in an earlier turn, or the guard refuses to delete a
+// CRD whose objects the plan deletes before it.
 func (p *Plan) mayBeDeleted(r *Removal, err error) bool {
 	removes := func(is func(o *Removal) bool) bool {
 		return slices.ContainsFunc(p.Removals, func(o Removal) bool { return o.Action == Delete && is(&o) })
@@ -134,7 +125,6 @@ func (p *Plan) mayBeDeleted(r *Removal, err error) bool {
 			return o.deletionTurn() < r.deletionTurn() && (strings.HasSuffix(o.Kind, "WebhookConfiguration") || strings.Contains(o.Kind, "AdmissionPolicy"))
 		})
 	}
-	var refused apierrors.APIStatus
 	switch {
 	case apierrors.IsConflict(err), apierrors.IsBadRequest(err):
 		return true
@@ -142,28 +132,25 @@ func (p *Plan) mayBeDeleted(r *Removal, err error) bool {
 		return !strings.Contains(err.Error(), "failed calling webhook") || freed()
 	case (apierrors.IsForbidden(err) || apierrors.IsInvalid(err)) && strings.Contains(err.Error(), "denied") && freed(): // by admission, not for want of rights
 		return true
-	case apierrors.IsForbidden(err) && errors.As(err, &refused) && refused.Status().Details != nil:
+	case apierrors.IsForbidden(err):
 		// The guard's causes have the rule and what it is about (internal/controller/guard).
-		return slices.ContainsFunc(refused.Status().Details.Causes, func(c metav1.StatusCause) bool { return c.Type == "crd-removed" && c.Field == "objects" }) &&
+		return slices.ContainsFunc(statusCausesOf(err), func(c metav1.StatusCause) bool { return c.Type == "crd-removed" && c.Field == "objects" }) &&
 			removes(func(o *Removal) bool { return o.Resource+"."+o.Group == r.Name })
 	}
 	return false
 }
 
-// keepUnservedEntries keeps removals in the inventory if they were not found only because no CRD serves them. They are still stored, and
-// appear again when a CRD serves them.
+// keepUnservedEntries keeps removals in the inventory if they were not found only because no CRD serves them. They are still stored,
+// and appear again when a CRD serves them.
 //
 // If the user cannot read the CRD, discovery decides for a deletion of the whole app, because users without that right could never
 // finish it otherwise. Discovery has answered for the group and all its versions, or the plan would have failed, and it serves the
 // kind in no version. The same happens if a CRD exists and serves nothing, which is rare. For this reason a prune, which keeps the
 // inventory, waits for a user who can read the CRD.
 func (a *Applier) keepUnservedEntries(ctx context.Context, p *Plan) error {
-	var doubtful []*Removal
-	for i := range p.Removals {
-		if r := &p.Removals[i]; r.Action == Forget && r.live == nil && r.unread == nil && strings.Contains(r.Group, ".") {
-			doubtful = append(doubtful, r)
-		}
-	}
+	doubtful := selectFrom(p.Removals, func(r *Removal) bool {
+		return r.Action == Forget && r.live == nil && r.unread == nil && strings.Contains(r.Group, ".")
+	})
 	crds := map[string]func() (*apiextensionsv1.CustomResourceDefinition, error){}
 	for _, r := range doubtful {
 		name := r.Resource + "." + r.Group
@@ -223,10 +210,7 @@ func (a *Applier) removeOwned(ctx context.Context, owner string, r *Removal, dry
 		if again != nil || obj == nil {
 			return again
 		}
-		l, again := observeObject(obj, nil, nil)
-		if again != nil {
-			return again
-		}
+		l := observeObject(obj)
 		action, reason := l.deletionAction(owner)
 		switch {
 		case l.uid != r.live.uid || l.terminating:
@@ -243,11 +227,14 @@ func (a *Applier) removeOwned(ctx context.Context, owner string, r *Removal, dry
 
 // awaitGone waits until the deleted objects are gone. Later steps may depend on it, and the inventory must not forget an object
 // that still exists.
+//
+// The objects are told by their UIDs, since others may have taken their names. If the wait ends too early, the error names an object
+// and the finalizers that hold it.
 func (a *Applier) awaitGone(ctx context.Context, p *Plan, group []Removal) error {
 	left := map[spot]string{} // UIDs
-	for i := range group {
-		if r := &group[i]; r.Action == Delete {
-			left[spot{r.placeInCluster(), r.Name}] = r.live.uid
+	for r := range eachOf(group) {
+		if r.Action == Delete {
+			left[r.spotInCluster()] = r.live.uid
 		}
 	}
 	if len(left) == 0 {
@@ -264,22 +251,18 @@ func (a *Applier) awaitGone(ctx context.Context, p *Plan, group []Removal) error
 		return Event{Note: note}
 	}
 	err := a.pollAloud(ctx, still, func() (bool, error) {
-		wanted := map[place][]string{}
-		for s := range left {
-			wanted[s.place] = append(wanted[s.place], s.name)
-		}
 		var mu sync.Mutex
 		still := map[spot]string{}
 		example, more = ID{}, -1
-		err := a.client.readObjects(ctx, wanted, func(at place, name string, obj map[string]any) error {
-			l, err := observeObject(obj, nil, nil)
-			if err != nil || l.uid != left[spot{at, name}] {
-				return err
+		err := a.client.readObjects(ctx, maps.Keys(left), func(at spot, obj map[string]any) error {
+			uid := observeObject(obj).uid
+			if uid != left[at] {
+				return nil
 			}
 			mu.Lock()
 			defer mu.Unlock()
-			still[spot{at, name}] = l.uid
-			example, held = ID{at.group, at.kind, at.namespace, name}, heldBy(obj)
+			still[at] = uid
+			example, held = ID{at.group, at.kind, at.namespace, at.name}, heldBy(obj)
 			more++
 			return nil
 		}, nil)
@@ -298,7 +281,8 @@ func (a *Applier) awaitGone(ctx context.Context, p *Plan, group []Removal) error
 // ErrNoApp means that there is no inventory of that name.
 var ErrNoApp = errors.New("there is no such app")
 
-// PlanDeletion reads the objects of an app from the cluster, and asks the server to try their deletion. The error wraps [ErrNoApp] if there is no inventory.
+// PlanDeletion reads the objects of an app from the cluster, and asks the server to try their deletion. The error wraps [ErrNoApp] if
+// there is no inventory.
 func (a *Applier) PlanDeletion(ctx context.Context, r DeletionRequest) (*Deletion, error) {
 	v, err := a.App(ctx, r.Namespace, r.App)
 	if err != nil {
@@ -323,8 +307,7 @@ func (a *Applier) PlanDeletion(ctx context.Context, r DeletionRequest) (*Deletio
 // delete objects that are not the app's.
 func (d *Deletion) Err() error {
 	var errs []error
-	for i := range d.Removals {
-		r := &d.Removals[i]
+	for r := range eachOf(d.Removals) {
 		if errs = append(errs, r.unread); r.protected && !d.request.KeepProtected {
 			errs = append(errs, &Error{ID: r.ID, Err: errors.New(r.Reason)})
 		}
@@ -395,8 +378,7 @@ const Unserved = "the cluster does not serve its kind"
 // cluster serves no version of its kind, or the object cannot be read, the status is Unknown, and the message says why.
 func (a *Applier) Status(ctx context.Context, v *Inventory) ([]NotReady, error) {
 	out := make([]NotReady, len(v.Objects))
-	wanted := map[place][]string{}
-	by := map[spot]int{}
+	by := map[spot]*NotReady{}
 	for i := range v.Objects {
 		e := v.Objects[i]
 		out[i] = NotReady{ID: e.ID, Status: "NotFound"}
@@ -412,18 +394,14 @@ func (a *Applier) Status(ctx context.Context, v *Inventory) ([]NotReady, error) 
 			out[i].Status, out[i].Message = string(status.UnknownStatus), Unserved
 			continue
 		}
-		at := now.placeInCluster()
-		by[spot{at, e.Name}] = i
-		wanted[at] = append(wanted[at], e.Name)
+		by[now.spotInCluster()] = &out[i]
 	}
-	err := a.client.hurried().readObjects(ctx, wanted, func(at place, name string, obj map[string]any) error {
+	err := a.client.hurried().readObjects(ctx, maps.Keys(by), func(at spot, obj map[string]any) error {
 		h := healthOf(obj)
-		i := by[spot{at, name}]
-		out[i].Status, out[i].Message = string(h.status), h.message
+		by[at].Status, by[at].Message = string(h.status), h.message
 		return nil
-	}, func(at place, name string, err error) bool {
-		i := by[spot{at, name}]
-		out[i].Status, out[i].Message = string(status.UnknownStatus), err.Error()
+	}, func(at spot, err error) bool {
+		by[at].Status, by[at].Message = string(status.UnknownStatus), err.Error()
 		return isOfOneKind(ctx, err)
 	})
 	return out, err

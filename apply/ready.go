@@ -9,6 +9,10 @@ import (
 	"sluice.dev/apply/kapprules"
 )
 
+// Is an object ready? kstatus knows the built-in kinds and the usual conditions. For other kinds, annotations on the object name the
+// conditions that decide, for example sluice.dev/ready-when: Synced=True. The wait rules of a kapp configuration become such
+// annotations when the object is applied, so that later runs, and other users, wait in the same way.
+
 // healthByAnnotations returns the status of an object by its annotations; ok is false if they do not decide.
 func healthByAnnotations(obj map[string]any) (h health, ok bool) {
 	annotations := annotationsOf(obj)
@@ -53,10 +57,7 @@ func isOfEarlierGeneration(obj, part map[string]any) bool {
 
 // staleCondition returns the type of the first selected condition that is about an earlier generation; empty for none.
 func staleCondition(obj map[string]any, selected func(kind string) bool) string {
-	st, _ := obj["status"].(map[string]any)
-	list, _ := st["conditions"].([]any)
-	for _, item := range list {
-		c, _ := item.(map[string]any)
+	for _, c := range conditionsOf(obj) {
 		if kind, _ := c["type"].(string); isOfEarlierGeneration(obj, c) && selected(kind) {
 			return kind
 		}
@@ -82,11 +83,8 @@ func firstMatchingCondition(obj map[string]any, name, text string) (found, messa
 	if err != nil {
 		return "", "" // the object comes from the cluster, so nobody has checked its annotation
 	}
-	st, _ := obj["status"].(map[string]any)
-	list, _ := st["conditions"].([]any)
 	for _, w := range wanted {
-		for _, item := range list {
-			c, _ := item.(map[string]any)
+		for _, c := range conditionsOf(obj) {
 			if c["type"] == w.kind && c["status"] == w.status && !isOfEarlierGeneration(obj, c) {
 				if m, _ := c["message"].(string); m != "" {
 					message = ": " + m

@@ -6,6 +6,10 @@ import (
 	"sluice.dev/apply/kapprules"
 )
 
+// Some fields are for others to set: the replicas of a Deployment with an autoscaler, for instance. Rules say which. An apply of the
+// source's value would be in conflict with the owner, or take the field away each time. So this file changes the manifest before it
+// is compared: the field takes the value that the cluster has, or leaves the manifest if somebody else owns it.
+
 // rebaseItem takes the values of fields from the live object if rules say so. If others own a field, the item leaves it to them: it is
 // neither in conflict nor ours. Otherwise the field keeps its live value.
 func (p *Plan) rebaseItem(it *Item, obj map[string]any) error {
@@ -40,6 +44,9 @@ func (p *Plan) rebaseItem(it *Item, obj map[string]any) error {
 	return it.setContent(content)
 }
 
+// rebaseContent returns the content of a manifest after one rule has been followed at one path. The first source that has the path
+// decides: "new" leaves the manifest's value, and "existing" takes the live one. entries are those of managers whose fields the apply
+// does not take over.
 func rebaseContent(content, live map[string]any, entries []managedEntry, r kapprules.RebaseRule, path kapprules.Path) map[string]any {
 	set := func(at []any, to any, remove bool) {
 		if next, ok := kapprules.Set(content, at, to, remove).(map[string]any); ok {

@@ -17,17 +17,16 @@ import (
 	"sluice.dev/internal/brief"
 )
 
+// Before the first write, the server is asked to try all writes, by dry runs, so that most refusals come while nothing has changed
+// yet. Some objects cannot be tried: their kind, namespace or account comes with the same source. This file tells such refusals from
+// those that will also meet the real write. For example, "namespaces x not found" is no refusal if the source has the namespace x.
+
 // rehearse asks the server to try, by dry runs, every write and deletion of the plan. take, if not nil, receives each answer; calls
 // are concurrent. If the only obstacle is fields of other owners, the error is a [*ConflictError].
 //
 // With local, the client compares objects for which the server refuses this user a dry run.
 func (a *Applier) rehearse(ctx context.Context, p *Plan, local bool, take func(it *Item, got answer) error) error {
-	var todo []*Item
-	for i := range p.Items {
-		if it := &p.Items[i]; it.Action != Unchanged {
-			todo = append(todo, it)
-		}
-	}
+	todo := selectFrom(p.Items, func(it *Item) bool { return it.Action != Unchanged })
 	p.Untried = nil
 	if len(todo) > 0 {
 		a.events.notifyObserver(Event{Phase: "trying", Total: len(todo)})
@@ -92,8 +91,8 @@ func (p *Plan) takeAnswers(todo []*Item, answers []answer, failures []error) {
 	}
 }
 
-// isNoChange reports whether the server's answer shows that an apply changes nothing, not even an owner. The answer does not count if the
-// CRD of the object changes, too, because the new one may fill in defaults.
+// isNoChange reports whether the server's answer shows that an apply changes nothing, not even an owner. The answer does not count if
+// the CRD of the object changes, too, because the new one may fill in defaults.
 func (p *Plan) isNoChange(it *Item, got answer) bool {
 	return it.Action == Update && it.now.live != nil && it.now.live.stored != "" && len(it.TakesOver) == 0 && got.after != nil && got.local == "" &&
 		digestOfStored(got.after) == it.now.live.stored && !p.changesCRDOf(it)
@@ -112,6 +111,9 @@ func refusalOf(failures []error, conflicts []Conflict) error {
 }
 
 // dryRunItem sends the dry run of one item.
+//
+// The note of the answer says why the server was not asked or could not answer. The order of the attempts is from the exact to the
+// approximate, and the first refusal that nothing can explain away is the error.
 func (a *Applier) dryRunItem(ctx context.Context, p *Plan, it *Item) (answer, error) {
 	ctx = p.warnings.attributeTo(ctx, it.ID)
 	path := it.mapping.objectPath(&it.Object)
@@ -189,8 +191,8 @@ func (p *Plan) mayPass(it *Item, err error) string {
 // (k8s.io/apiserver/pkg/util/webhook).
 var webhookService = regexp.MustCompile(`https://[a-z0-9-]+\.([a-z0-9-]+)\.svc[:/]`)
 
-// mayStartWebhook reports whether the source may start a webhook that does not answer: it has an object in the namespace of its Service, or a
-// webhook configuration. If the error does not name a Service, anything may.
+// mayStartWebhook reports whether the source may start a webhook that does not answer: it has an object in the namespace of its
+// Service, or a webhook configuration. If the error does not name a Service, anything may.
 func (p *Plan) mayStartWebhook(err error) bool {
 	found := webhookService.FindStringSubmatch(err.Error())
 	return found == nil || slices.ContainsFunc(p.Items, func(it Item) bool {
@@ -245,11 +247,6 @@ func (p *Plan) UntriedNote() string {
 	if len(p.Untried) == 0 {
 		return ""
 	}
-	return untriedNote(p.Untried)
-}
-
-// untriedNote names the first few objects that the server cannot try.
-func untriedNote(list []Untried) string {
-	parts := brief.First(list, 3, "; ", func(u Untried) string { return fmt.Sprintf("%s (%s)", u.ID, u.Reason) })
-	return fmt.Sprintf("%s could not be tried before the first write: %s", brief.Count(len(list), "object"), parts)
+	parts := brief.First(p.Untried, 3, "; ", func(u Untried) string { return fmt.Sprintf("%s (%s)", u.ID, u.Reason) })
+	return fmt.Sprintf("%s could not be tried before the first write: %s", brief.Count(len(p.Untried), "object"), parts)
 }

@@ -2,6 +2,10 @@ package apply
 
 import "strings"
 
+// Apply with --into-namespace puts a source into another namespace than its author meant. Objects move, and so must the references
+// between them that name a namespace. Only references to objects of the source move: a webhook whose Service is somebody else's keeps
+// calling that one.
+
 // relocate moves all objects of a source into one namespace, before their kinds are known. References from Kubernetes' own kinds to
 // a namespace of the source follow. All Namespaces of the source become one with the new name. References from custom resources
 // stay, because only their controllers know them. relocate returns copies.
@@ -41,7 +45,7 @@ func (r *relocation) isInSource(group, kind, namespace, name string) bool {
 	return r.in[ID{group, kind, namespace, name}] || r.in[ID{group, kind, "", name}]
 }
 
-// moveReference changes the namespace of a reference if it is to an object of the source.
+// moveReference changes the namespace of a reference if it is to an object of the source. ref may be nil.
 func (r *relocation) moveReference(ref map[string]any, kind string) {
 	namespace, _ := ref["namespace"].(string)
 	name, _ := ref["name"].(string)
@@ -58,41 +62,23 @@ func (r *relocation) moveReferences(o *Object, content map[string]any) {
 		}
 		return from
 	}
-	items := func(key string) []map[string]any {
-		var out []map[string]any
-		list, _ := content[key].([]any)
-		for _, v := range list {
-			if m, ok := v.(map[string]any); ok {
-				out = append(out, m)
-			}
-		}
-		return out
-	}
 	switch o.Group + "/" + o.Kind {
 	case "rbac.authorization.k8s.io/RoleBinding", "rbac.authorization.k8s.io/ClusterRoleBinding":
-		for _, s := range items("subjects") {
+		for _, s := range mapsIn(content["subjects"]) {
 			if s["kind"] == "ServiceAccount" {
 				r.moveReference(s, "ServiceAccount")
 			}
 		}
 	case "admissionregistration.k8s.io/ValidatingWebhookConfiguration", "admissionregistration.k8s.io/MutatingWebhookConfiguration":
-		for _, w := range items("webhooks") {
-			if s := at(w, "clientConfig", "service"); s != nil {
-				r.moveReference(s, "Service")
-			}
+		for _, w := range mapsIn(content["webhooks"]) {
+			r.moveReference(at(w, "clientConfig", "service"), "Service")
 		}
 	case "admissionregistration.k8s.io/ValidatingAdmissionPolicyBinding", "admissionregistration.k8s.io/MutatingAdmissionPolicyBinding":
-		if ref := at(content, "spec", "paramRef"); ref != nil {
-			r.moveParam(ref)
-		}
+		r.moveParam(at(content, "spec", "paramRef"))
 	case "apiextensions.k8s.io/CustomResourceDefinition":
-		if s := at(content, "spec", "conversion", "webhook", "clientConfig", "service"); s != nil {
-			r.moveReference(s, "Service")
-		}
+		r.moveReference(at(content, "spec", "conversion", "webhook", "clientConfig", "service"), "Service")
 	case "apiregistration.k8s.io/APIService":
-		if s := at(content, "spec", "service"); s != nil {
-			r.moveReference(s, "Service")
-		}
+		r.moveReference(at(content, "spec", "service"), "Service")
 	}
 	// The one annotation that many webhooks need: cert-manager's, with NAMESPACE/CERTIFICATE.
 	annotations := annotationsOf(content)
@@ -104,7 +90,7 @@ func (r *relocation) moveReferences(o *Object, content map[string]any) {
 	}
 }
 
-// moveParam moves a reference to a parameter, whose kind only its policy names.
+// moveParam moves a reference to a parameter, whose kind only its policy names. ref may be nil.
 func (r *relocation) moveParam(ref map[string]any) {
 	namespace, _ := ref["namespace"].(string)
 	name, _ := ref["name"].(string)

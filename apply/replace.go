@@ -3,7 +3,6 @@ package apply
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"net/http"
 	"net/url"
@@ -12,6 +11,10 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
+
+// Some fields cannot change: the selector of a Deployment, or the template of a Job. The only way is to delete the object and to
+// create it again, which needs the user's consent. This file finds out whether that would work before it deletes anything, and brings
+// the old object back if the new one is refused all the same.
 
 // mayReplace reports whether the apply may delete and create the item again. The request's Replace does not cover objects that hold
 // data.
@@ -34,8 +37,8 @@ func (it *Item) keptReason(l *live) string {
 	return ""
 }
 
-// askReplacing examines a failed dry run. If only the update is invalid, and the server would create the same manifest, the item can be
-// replaced. Otherwise it returns the error of the dry run.
+// askReplacing examines a failed dry run. If only the update is invalid, and the server would create the same manifest, the item can
+// be replaced. Otherwise it returns the error of the dry run.
 func (a *Applier) askReplacing(ctx context.Context, p *Plan, it *Item, refusal error) (answer, error) {
 	if it.now.live == nil || !apierrors.IsInvalid(refusal) {
 		return answer{}, refusal
@@ -67,9 +70,10 @@ func (a *Applier) askReplacing(ctx context.Context, p *Plan, it *Item, refusal e
 	return fresh, nil
 }
 
-// tryFresh asks the server whether it would create the object of a manifest anew, and what it would be. There is an object of this name, so
-// the server is asked twice: a creation under this name passes validation and admission, and then fails because the name is taken (Store.Create
-// in k8s.io/apiserver/pkg/registry/generic/registry/store.go); and an apply under another name shows what the apply itself refuses.
+// tryFresh asks the server whether it would create the object of a manifest anew, and what it would be. There is an object of this
+// name, so the server is asked twice: a creation under this name passes validation and admission, and then fails because the name is
+// taken (Store.Create in k8s.io/apiserver/pkg/registry/generic/registry/store.go); and an apply under another name shows what the
+// apply itself refuses.
 func (a *Applier) tryFresh(ctx context.Context, it *Item) (answer, error) {
 	ctx = context.WithValue(ctx, warningKey{}, nil) // the update brought the same warnings
 	content, err := it.decodeContent()
@@ -79,21 +83,18 @@ func (a *Applier) tryFresh(ctx context.Context, it *Item) (answer, error) {
 	if it.Group == "" && it.Kind == "Service" {
 		leaveAllocatedOut(content)
 	}
-	body, err := json.Marshal(content)
-	if err != nil {
-		return answer{}, err
-	}
-	_, err = a.client.sendWithRetries(ctx, request{
-		verb: http.MethodPost, path: listPath(it.Group, it.Version, it.mapping.resource, it.Namespace), body: body,
+	creation := request{
+		verb: http.MethodPost, path: listPath(it.Group, it.Version, it.mapping.resource, it.Namespace),
 		query: url.Values{"fieldManager": {Manager}, "fieldValidation": {"Strict"}, "dryRun": {"All"}},
-	})
-	if err != nil && !apierrors.IsAlreadyExists(err) {
+	}
+	if err := sendJSON(ctx, a.client.sendWithRetries, creation, content, nil); err != nil && !apierrors.IsAlreadyExists(err) {
 		return answer{}, err
 	}
 	other := it.Object
 	other.Name = "trial-" + it.contentDigest()[:8]
 	metadataOf(content)["name"] = other.Name
-	if body, err = json.Marshal(content); err != nil {
+	body, err := json.Marshal(content)
+	if err != nil {
 		return answer{}, err
 	}
 	fresh, err := a.client.applyPatch(ctx, it.mapping.objectPath(&other), body, true, false)
@@ -116,11 +117,8 @@ func leaveAllocatedOut(service map[string]any) {
 			delete(spec, field)
 		}
 	}
-	ports, _ := spec["ports"].([]any)
-	for _, port := range ports {
-		if port, ok := port.(map[string]any); ok {
-			delete(port, "nodePort")
-		}
+	for _, port := range mapsIn(spec["ports"]) {
+		delete(port, "nodePort")
 	}
 }
 
@@ -130,26 +128,15 @@ func onlyAboutName(err error) bool {
 	return len(causes) > 0 && !slices.ContainsFunc(causes, func(c metav1.StatusCause) bool { return c.Field != "metadata.name" })
 }
 
-func statusCausesOf(err error) []metav1.StatusCause {
-	var status apierrors.APIStatus
-	if !errors.As(err, &status) || status.Status().Details == nil {
-		return nil
-	}
-	return status.Status().Details.Causes
-}
-
-// deleteForReplace deletes an object that the apply will create again, and waits until it is gone. If the object belongs to another app by
-// now, it stays.
+// deleteForReplace deletes an object that the apply will create again, and waits until it is gone. If the object belongs to another
+// app by now, it stays.
 func (a *Applier) deleteForReplace(ctx context.Context, p *Plan, it *Item) error {
 	path := it.mapping.objectPath(&it.Object)
 	obj, err := a.client.fetchObject(ctx, path)
 	if err != nil || obj == nil {
 		return err
 	}
-	l, err := observeObject(obj, nil, nil)
-	if err != nil {
-		return err
-	}
+	l := observeObject(obj)
 	if l.owner != it.now.live.owner {
 		return fmt.Errorf("%w %s since a moment ago", ErrOtherApp, l.owner)
 	}
@@ -163,8 +150,8 @@ func (a *Applier) deleteForReplace(ctx context.Context, p *Plan, it *Item) error
 	return a.goneBefore(ctx, p, it, l.uid)
 }
 
-// restoreDeleted creates the object again that was deleted for its replacement, because the replacement could not be created. If ctx ends, the
-// next run creates the replacement.
+// restoreDeleted creates the object again that was deleted for its replacement, because the replacement could not be created. If ctx
+// ends, the next run creates the replacement.
 func (a *Applier) restoreDeleted(ctx context.Context, it *Item, refusal error) error {
 	if it.now.deleted == nil || ctx.Err() != nil {
 		return refusal
@@ -176,13 +163,7 @@ func (a *Applier) restoreDeleted(ctx context.Context, it *Item, refusal error) e
 			delete(meta, f)
 		}
 	}
-	body, err := json.Marshal(obj)
-	if err == nil {
-		_, err = a.client.sendWithRetries(ctx, request{
-			verb: http.MethodPost, path: listPath(it.Group, it.Version, it.mapping.resource, it.Namespace), body: body, query: url.Values{"fieldManager": {Manager}},
-		})
-	}
-	if err != nil {
+	if err := a.client.createObject(ctx, listPath(it.Group, it.Version, it.mapping.resource, it.Namespace), obj); err != nil {
 		return fmt.Errorf("%w; the former object, which was deleted for it, could not be created again either: %w", refusal, err)
 	}
 	return fmt.Errorf("%w; the former object, which was deleted for it, was created again", refusal)
@@ -200,8 +181,7 @@ func (a *Applier) goneBefore(ctx context.Context, p *Plan, it *Item, uid string)
 			return err == nil, err
 		}
 		held = heldBy(obj)
-		l, err := observeObject(obj, nil, nil)
-		return err == nil && uid != "" && l.uid != uid, err
+		return uid != "" && observeObject(obj).uid != uid, nil
 	}))
 	if err != nil {
 		return it.wrapError(fmt.Errorf("the one that is being deleted is not gone yet, a finalizer may wait for something%s: %w", held, err))

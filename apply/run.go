@@ -17,6 +17,10 @@ import (
 	"sluice.dev/internal/cluster"
 )
 
+// This file carries out a plan: the dry runs, the record of what may exist from now on, the writes stage by stage, the waits between
+// them, the deletions, and the record of the end. A run that dies at any point is resumed by the same command, since the record is
+// written before the objects.
+
 // Apply carries out the plan. The caller has run the preflights. Before the first write, the server tries as much as possible by
 // dry runs; see [Plan.Untried]. A refusal is an error. A [*ConflictError] lists fields that others own. If ctx ends, or the process
 // dies, finished writes stay. The inventory records them, and the next Plan and Apply of the same request resume. Errors of objects
@@ -31,8 +35,8 @@ func (a *Applier) Apply(ctx context.Context, p *Plan) error {
 	if err := a.rehearseRemovals(ctx, p); err != nil {
 		return err
 	}
-	if len(p.Untried) > 0 {
-		a.events.notifyObserver(Event{Note: untriedNote(p.Untried)})
+	if note := p.UntriedNote(); note != "" {
+		a.events.notifyObserver(Event{Note: note})
 	}
 	if p.inventory != nil && p.hasPendingWrites(p.resultingInventory(Applied)) {
 		// Before the first write: can the inventory be stored?
@@ -57,6 +61,9 @@ func (a *Applier) Apply(ctx context.Context, p *Plan) error {
 }
 
 // writePlan carries out the plan, from its first stage to the end of the record.
+//
+// With Request.Wait, all objects before the admission configuration must be ready before it is written, and all objects before
+// anything is deleted.
 func (a *Applier) writePlan(ctx context.Context, p *Plan) error {
 	for s := range stages {
 		if err := a.writeStage(ctx, p, s); err != nil {
@@ -74,7 +81,7 @@ func (a *Applier) writePlan(ctx context.Context, p *Plan) error {
 			return err
 		}
 	}
-	if err := a.pruneRemovals(ctx, p); err != nil {
+	if err := a.deleteInTurns(ctx, p, false); err != nil {
 		return err
 	}
 	return a.recordCompletion(ctx, p)
@@ -111,7 +118,10 @@ func (a *Applier) writeStage(ctx context.Context, p *Plan, s Stage) error {
 			return err
 		}
 	}
-	return a.waitForStage(ctx, p, s)
+	if s == StageDefinitions {
+		return a.waitUntilServed(ctx, p)
+	}
+	return nil
 }
 
 // hasWritesIn reports whether a stage has writes.
@@ -128,8 +138,7 @@ func (p *Plan) resultingInventory(s State) *Inventory {
 		APIVersion: inventoryVersion, Kind: inventoryKind, App: p.inventory.App, Namespace: p.inventory.Namespace, State: s,
 		Sources: p.request.Sources, Incomplete: p.inventory.Incomplete, History: p.inventory.History,
 	}
-	for i := range p.Items {
-		it := &p.Items[i]
+	for it := range eachOf(p.Items) {
 		if it.marks.alone {
 			continue // it does not belong to the app
 		}
@@ -140,8 +149,8 @@ func (p *Plan) resultingInventory(s State) *Inventory {
 		e.Found = p.wasNamespaceFound(it)
 		v.Objects = append(v.Objects, e)
 	}
-	for i := range p.Removals {
-		if r := &p.Removals[i]; r.Action == Keep {
+	for r := range eachOf(p.Removals) {
+		if r.Action == Keep {
 			v.Objects = append(v.Objects, r.Entry)
 		}
 	}
@@ -149,14 +158,17 @@ func (p *Plan) resultingInventory(s State) *Inventory {
 	return v
 }
 
-// wasNamespaceFound reports whether an item is a namespace that is older than the app: the inventory says so, or the namespace existed when the
-// plan was made and did not belong to the app.
+// wasNamespaceFound reports whether an item is a namespace that is older than the app: the inventory says so, or the namespace existed
+// when the plan was made and did not belong to the app.
 func (p *Plan) wasNamespaceFound(it *Item) bool {
 	record := p.inventory.entryOf(it.ID)
 	return isNamespace(it.ID) && !it.now.made && (it.now.found || record != nil && record.Found)
 }
 
 // hasPendingWrites reports whether there is anything to write, in the cluster or in the inventory.
+//
+// An apply that changes nothing writes nothing, not even the time in the inventory. So a delivery that is in order causes no write,
+// and a user who may only read can run the same apply.
 func (p *Plan) hasPendingWrites(next *Inventory) bool {
 	have := p.inventory
 	if have.State != Applied || have.resourceVersion == "" || p.Count(Unchanged) < len(p.Items) || p.Count(Delete) > 0 {
@@ -166,6 +178,9 @@ func (p *Plan) hasPendingWrites(next *Inventory) bool {
 }
 
 // lockFor gets the lock of the plan's app. If the app's namespace comes with the source, lockFor creates this one object first.
+//
+// The Lease is in the app's namespace, which the source may bring. Then the namespace is the one write without the lock. Two runs
+// that both create it meet at the lock.
 func (a *Applier) lockFor(ctx context.Context, p *Plan) (locked *Applier, unlock func(), err error) {
 	locked, unlock, err = a.acquireLock(ctx, p.inventory)
 	v := p.inventory
@@ -187,8 +202,7 @@ func (p *Plan) startInventory() *Inventory {
 	v := *p.inventory
 	v.State, v.Next, v.Finished = Applying, p.request.Sources, nil
 	var first []Entry // they replace others
-	for i := range p.Items {
-		it := &p.Items[i]
+	for it := range eachOf(p.Items) {
 		if it.marks.alone {
 			continue
 		}
@@ -223,12 +237,7 @@ func (a *Applier) recordStart(ctx context.Context, p *Plan) error {
 
 // applyStep applies the objects of one step of a stage. If one fails, the others of its step continue, and later steps do not run.
 func (a *Applier) applyStep(ctx context.Context, p *Plan, s Stage, step int) error {
-	var todo []*Item
-	for i := range p.Items {
-		if it := &p.Items[i]; it.Stage == s && it.step == step && it.Action != Unchanged {
-			todo = append(todo, it)
-		}
-	}
+	todo := selectFrom(p.Items, func(it *Item) bool { return it.Stage == s && it.step == step && it.Action != Unchanged })
 	if len(todo) == 0 {
 		return nil
 	}
@@ -281,8 +290,7 @@ func (a *Applier) applyStep(ctx context.Context, p *Plan, s Stage, step int) err
 
 // awaitOthers waits for the objects of a stage that somebody else must create.
 func (a *Applier) awaitOthers(ctx context.Context, p *Plan, s Stage) error {
-	for i := range p.Items {
-		it := &p.Items[i]
+	for it := range eachOf(p.Items) {
 		if it.Stage != s || !it.marks.exists || it.now.live != nil {
 			continue
 		}
@@ -294,6 +302,7 @@ func (a *Applier) awaitOthers(ctx context.Context, p *Plan, s Stage) error {
 	return nil
 }
 
+// awaitExisting waits until an item that somebody else creates exists, for as long as the patience of the plan allows.
 func (a *Applier) awaitExisting(ctx context.Context, p *Plan, it *Item) error {
 	ctx, cancel := a.withPatience(ctx, p)
 	defer cancel()
@@ -304,18 +313,13 @@ func (a *Applier) awaitExisting(ctx context.Context, p *Plan, it *Item) error {
 	}))
 }
 
-// waitForStage waits until the results of a stage are ready for the later stages.
-func (a *Applier) waitForStage(ctx context.Context, p *Plan, s Stage) error {
-	if s == StageDefinitions {
-		return a.waitUntilServed(ctx, p)
-	}
-	return nil
-}
-
 // settle is the time that the server gets to load a changed CRD. Until then it may refuse objects that the new CRD accepts.
 const settle = 10 * time.Second
 
 // writeItem applies one object.
+//
+// A refusal may only mean that the server has not loaded a CRD of a moment ago, so such an apply is repeated until [settle] is over.
+// If the owners of fields are recorded in another version that cannot be converted, they are recorded in this one first, once.
 func (a *Applier) writeItem(ctx context.Context, p *Plan, it *Item) error {
 	ctx = p.warnings.attributeTo(ctx, it.ID)
 	path := it.mapping.objectPath(&it.Object)
@@ -334,10 +338,7 @@ func (a *Applier) writeItem(ctx context.Context, p *Plan, it *Item) error {
 		if err == nil {
 			it.now.made = it.now.made || created                               // a namespace for the lock is written twice
 			it.now.found = it.now.found || it.Action == Create && !it.now.made // somebody else has created it since the plan was made
-			l, err := observeObject(obj, nil, nil)
-			if err != nil {
-				return err
-			}
+			l := observeObject(obj)
 			it.now.live, it.now.owned, it.now.unowned, it.now.deleted = l, l.own, l.unowned, nil
 			return nil
 		}
@@ -357,7 +358,8 @@ func (a *Applier) writeItem(ctx context.Context, p *Plan, it *Item) error {
 	}
 }
 
-// readAfterCRD ends the planning of an item that could not be read before its CRD was written: it reads the item and decides what the apply does with it.
+// readAfterCRD ends the planning of an item that could not be read before its CRD was written: it reads the item and decides what the
+// apply does with it.
 func (a *Applier) readAfterCRD(ctx context.Context, p *Plan, it *Item) error {
 	deadline := a.opts.Now().Add(settle)
 	for pause := firstPause; ; pause = min(2*pause, time.Second) {

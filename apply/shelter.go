@@ -2,6 +2,9 @@ package apply
 
 import "fmt"
 
+// Some objects must outlive their removal from the source because other objects need them: a namespace in which the source still has
+// objects, or a CRD whose objects are kept.
+
 // shelterRemovals keeps three kinds of removals:
 //
 //   - objects that the source has under another API group;
@@ -22,8 +25,7 @@ func (p *Plan) shelterRemovals() []*Removal {
 		}
 	}
 	same := map[string]ID{} // by UID
-	for i := range p.Items {
-		it := &p.Items[i]
+	for it := range eachOf(p.Items) {
 		if it.now.live != nil {
 			same[it.now.live.uid] = it.ID
 		}
@@ -42,8 +44,7 @@ func (p *Plan) shelterRemovals() []*Removal {
 		}
 	}
 	var out []*Removal
-	for i := range p.Removals {
-		r := &p.Removals[i]
+	for r := range eachOf(p.Removals) {
 		if r.Action != Delete {
 			continue
 		}

@@ -19,8 +19,14 @@ import (
 	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 	smdvalue "sigs.k8s.io/structured-merge-diff/v6/value"
 
+	"sluice.dev/apply/kapprules"
 	"sluice.dev/internal/brief"
 )
+
+// Fields that another tool has applied stay when Sluice applies an object without them: kubectl apply and Helm are managers of their
+// own. To manage such an object, Sluice takes their fields over, in managedFields, and the apply that follows removes those that the
+// manifest does not have. For example, an environment variable that an old chart had set goes when the new source, applied with
+// --app, no longer has it.
 
 // formers is in the order of the documentation.
 var formers = []former{
@@ -68,6 +74,8 @@ func (p *Plan) takesOver(l *live) []string {
 }
 
 // takeOverFields returns the managedFields of an object after the fields of some managers have become ours.
+//
+// Only metadata of obj is looked at. obj itself is not changed.
 func takeOverFields(obj map[string]any, from []string) ([]metav1.ManagedFieldsEntry, error) {
 	u := &unstructured.Unstructured{Object: map[string]any{"metadata": maps.Clone(metadataOf(obj))}}
 	names := sets.New(from...)
@@ -77,8 +85,8 @@ func takeOverFields(obj map[string]any, from []string) ([]metav1.ManagedFieldsEn
 			return nil, err
 		}
 		list := u.GetManagedFields()
-		for i := range list {
-			if e := &list[i]; names.Has(e.Manager) && e.Subresource == "" {
+		for e := range eachOf(list) {
+			if names.Has(e.Manager) && e.Subresource == "" {
 				e.Operation = metav1.ManagedFieldsOperationUpdate
 			}
 		}
@@ -121,6 +129,8 @@ func (a *Applier) takeOver(ctx context.Context, p *Plan, it *Item) error {
 
 // takenOver returns the object without those fields of the former managers that the manifest does not have. The server computes it
 // by a dry run. applied is the result of the apply's dry run.
+//
+// Without it the diff would show fields of the former manager that the write removes.
 func (a *Applier) takenOver(ctx context.Context, it *Item, applied map[string]any) (map[string]any, error) {
 	next, err := withoutOwned(applied, func(e metav1.ManagedFieldsEntry) bool { return slices.Contains(it.TakesOver, e.Manager) }, func(fieldpath.Path) bool { return false })
 	if err != nil {
@@ -133,9 +143,9 @@ func (a *Applier) takenOver(ctx context.Context, it *Item, applied map[string]an
 	return a.tryAs(ctx, it, live, next)
 }
 
-// withoutOwned removes the fields of some managers from an object. Fields that stay, or that others own, are not removed. A map or list around
-// removed fields, of which nothing stays, is removed as a whole, with values that the server has filled in: structured-merge-diff counts
-// the fields around those that an apply has named as its own (fieldpath.Set.EnsureNamedFieldsAreMembers).
+// withoutOwned removes the fields of some managers from an object. Fields that stay, or that others own, are not removed. A map or
+// list around removed fields, of which nothing stays, is removed as a whole, with values that the server has filled in:
+// structured-merge-diff counts the fields around those that an apply has named as its own (fieldpath.Set.EnsureNamedFieldsAreMembers).
 func withoutOwned(obj map[string]any, from func(e metav1.ManagedFieldsEntry) bool, stays func(fieldpath.Path) bool) (map[string]any, error) {
 	gone, kept := &fieldpath.Set{}, &fieldpath.Set{}
 	for _, e := range (&unstructured.Unstructured{Object: obj}).GetManagedFields() {
@@ -231,39 +241,36 @@ func escapePointer(name string) string {
 
 // withoutFieldAt returns a value without the field at a path. It copies maps and lists on the way.
 func withoutFieldAt(v any, path fieldpath.Path) any {
-	if len(path) == 0 {
-		return v
-	}
-	first, last := path[0], len(path) == 1
-	switch x := v.(type) {
-	case map[string]any:
-		if first.FieldName == nil {
-			return v
-		}
-		inner, there := x[*first.FieldName]
-		if !there {
-			return v
-		}
-		x = maps.Clone(x)
-		if last {
-			delete(x, *first.FieldName)
-		} else {
-			x[*first.FieldName] = withoutFieldAt(inner, path[1:])
-		}
-		return x
-	case []any:
-		i := slices.IndexFunc(x, func(item any) bool { return leadsTo(first, item) })
-		if i < 0 {
-			return v
-		}
-		x = slices.Clone(x)
-		if last {
-			return slices.Delete(x, i, i+1)
-		}
-		x[i] = withoutFieldAt(x[i], path[1:])
-		return x
+	if steps, there := locateField(v, path, leadsTo); there {
+		return kapprules.Set(v, steps, nil, true)
 	}
 	return v
+}
+
+// locateField returns the keys and indexes by which a path leads to a value, as [kapprules.Set] takes them; false if it does not.
+// leads reports whether an element of the path identifies an item of a list.
+func locateField(v any, path fieldpath.Path, leads func(e fieldpath.PathElement, item any) bool) ([]any, bool) {
+	if len(path) == 0 {
+		return nil, true
+	}
+	switch x := v.(type) {
+	case map[string]any:
+		if name := path[0].FieldName; name != nil {
+			inner, there := x[*name]
+			steps, leadsOn := locateField(inner, path[1:], leads)
+			return append([]any{*name}, steps...), there && leadsOn
+		}
+	case []any:
+		for i, item := range x {
+			if !leads(path[0], item) {
+				continue
+			}
+			if steps, leadsOn := locateField(item, path[1:], leads); leadsOn {
+				return append([]any{i}, steps...), true
+			}
+		}
+	}
+	return nil, false
 }
 
 // leadsTo reports whether an element of a path identifies an item of a list.

@@ -10,12 +10,16 @@ import (
 	"sluice.dev/internal/brief"
 )
 
+// An apply removes from a list only the items that it owns. Items that nobody owns stay for ever, and the user cannot tell why. This
+// file finds such items, so that a note can name them.
+
 // maxItemPairs bounds the pairs of items and owned keys that a search for items without owner compares, in one list.
 const maxItemPairs = 10_000
 
-// unownedItems returns the paths of list items that nobody owns, in lists of which our entry owns items. An apply does not remove them. They
-// are left over if a list had one owner as a whole, and the CRD has changed it to one whose items have separate owners. The lists of
-// Kubernetes' own kinds do not change so, and the API server's admission adds items to them, such as volumes of Pods, which nobody owns either.
+// unownedItems returns the paths of list items that nobody owns, in lists of which our entry owns items. An apply does not remove
+// them. They are left over if a list had one owner as a whole, and the CRD has changed it to one whose items have separate owners. The
+// lists of Kubernetes' own kinds do not change so, and the API server's admission adds items to them, such as volumes of Pods, which
+// nobody owns either.
 func unownedItems(entries []managedEntry, mine *managedEntry, obj map[string]any) []string {
 	if mine == nil || builtInTypes().Recognizes(kindOf(obj)) {
 		return nil
@@ -105,8 +109,8 @@ func shortItem(item any, index int) string {
 	return string(b)
 }
 
-// Unowned lists the items of lists that are not in the source and that an apply leaves, each as its object and its path. A dry run may find more
-// of them, and the writes more again, if a CRD of the same source changes their lists.
+// Unowned lists the items of lists that are not in the source and that an apply leaves, each as its object and its path. A dry run may
+// find more of them, and the writes more again, if a CRD of the same source changes their lists.
 func (p *Plan) Unowned() []string {
 	var out []string
 	for i := range p.Items {

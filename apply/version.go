@@ -8,8 +8,9 @@ import (
 	"net/http"
 	"strings"
 
-	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+
+	"sluice.dev/internal/cluster"
 )
 
 // The server records field owners by API version. When it applies an object, it converts the object to each of these versions
@@ -40,21 +41,20 @@ func (a *Applier) otherVersions(ctx context.Context, p *Plan, it *Item, err erro
 	return out
 }
 
-// convertsByWebhook reports whether a webhook converts the versions of an item's kind. It is true as well if the CRD cannot be read, or if
-// the kind is not custom.
+// convertsByWebhook reports whether a webhook converts the versions of an item's kind. It is true as well if the CRD cannot be read,
+// or if the kind is not custom.
 func (a *Applier) convertsByWebhook(ctx context.Context, p *Plan, it *Item) (bool, error) {
-	name := it.mapping.resource + "." + it.Group
-	crd := p.crds[name]
+	crd := p.crds[crdOf(it)]
 	if crd == nil {
 		var err error
-		if crd, err = a.client.reads.CRD(ctx, name); err != nil || crd == nil {
+		if crd, err = a.client.reads.CRD(ctx, crdOf(it)); err != nil || crd == nil {
 			if apierrors.IsForbidden(err) {
 				err = nil
 			}
 			return true, err
 		}
 	}
-	return crd.Spec.Conversion != nil && crd.Spec.Conversion.Strategy == apiextensionsv1.WebhookConverter, nil
+	return cluster.NamesWebhook(crd), nil
 }
 
 // reownInVersion records all owners of an object's fields in the item's version.
@@ -65,15 +65,10 @@ func (a *Applier) reownInVersion(ctx context.Context, it *Item) error {
 		return err
 	}
 	meta := metadataOf(obj)
-	list, _ := meta["managedFields"].([]any)
 	// If one owner has two entries in one version, the API server keeps the last (k8s.io/apimachinery/pkg/util/managedfields).
 	var merged []any
 	entries := map[string]map[string]any{}
-	for _, e := range list {
-		m, ok := e.(map[string]any)
-		if !ok {
-			continue
-		}
+	for _, m := range mapsIn(meta["managedFields"]) {
 		m["apiVersion"] = it.Group + "/" + it.Version
 		owner := fmt.Sprintf("%q %q %q", m["manager"], m["operation"], m["subresource"])
 		if first := entries[owner]; first != nil {

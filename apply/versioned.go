@@ -11,6 +11,10 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
+// With kapp, a ConfigMap or Secret can get a new name for each content, so that Pods which refer to it restart. This file chooses the
+// number in the name and changes the references. For example, settings becomes settings-ver-3 if the content of settings-ver-2 in the
+// cluster differs, and a Deployment of the source that mounts settings mounts settings-ver-3.
+
 // kapp's annotations for objects that get a new name for each content: NAME-ver-N (carvel-dev/kapp pkg/kapp/diff).
 const (
 	kappVersioned    = "kapp.k14s.io/versioned"
@@ -41,13 +45,15 @@ func (v *versioned) versionNumberOf(id ID) int {
 	return n
 }
 
-// versionObjects adds versions to the names of objects whose annotation asks for it: the last version if the content is the same, and the
-// next one otherwise. References to these objects follow. Earlier versions stay, as many as the object's annotation says.
+// versionObjects adds versions to the names of objects whose annotation asks for it: the last version if the content is the same, and
+// the next one otherwise. References to these objects follow. Earlier versions stay, as many as the object's annotation says.
+//
+// A reference to an object of the source that has no version stays. With the annotation for keeping the original, the object is
+// applied under its own name too.
 func (a *Applier) versionObjects(ctx context.Context, p *Plan) error {
 	renamed := map[ID]string{}
 	var originals []Item
-	for i := range p.Items {
-		it := &p.Items[i]
+	for it := range eachOf(p.Items) {
 		content, err := it.decodeContent()
 		if err != nil {
 			return err
@@ -127,8 +133,11 @@ func (p *Plan) isRetainedVersion(id ID) bool {
 	})
 }
 
-// updateReferences changes references to ConfigMaps and Secrets whose names now have a version. It also changes the other references, which an
-// annotation of kapp lists.
+// updateReferences changes references to ConfigMaps and Secrets whose names now have a version. It also changes the other references,
+// which an annotation of kapp lists.
+//
+// References have no common form in Kubernetes, so the function looks at all places of built-in kinds whose key says what they refer
+// to. Custom kinds are left alone: there the same key may mean something else.
 func updateReferences(it *Item, renamed map[ID]string) error {
 	content, err := it.decodeContent()
 	if err != nil {
@@ -211,14 +220,9 @@ func referTo(text, annotation, namespace string, renamed map[ID]string) (string,
 	if err := yaml.Unmarshal([]byte(text), &ref); err != nil || ref["kind"] == nil || ref["name"] == nil {
 		return "", fmt.Errorf("annotation %s is no object with apiVersion, kind and name", annotation)
 	}
-	version, _ := ref["apiVersion"].(string)
 	kind, _ := ref["kind"].(string)
 	name, _ := ref["name"].(string)
-	group, _, ok := strings.Cut(version, "/")
-	if !ok {
-		group = ""
-	}
-	next, ok := renamed[ID{Group: group, Kind: kind, Namespace: namespace, Name: name}]
+	next, ok := renamed[ID{Group: kindOf(ref).Group, Kind: kind, Namespace: namespace, Name: name}]
 	if !ok {
 		return "", nil
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"net/http"
 	"net/url"
 	"slices"
@@ -21,6 +22,9 @@ import (
 	"sluice.dev/internal/cluster"
 )
 
+// This file waits: for CRDs to be served, for objects to be ready, and for deleted ones to be gone. A wait polls with growing pauses,
+// and reports after some seconds what it waits for. Only some waits have an end of their own; see [Request.Patience].
+
 // pollUntil calls done until it returns true or ctx ends, with growing pauses. It tolerates lost connections, because they may come
 // back.
 func pollUntil(ctx context.Context, done func() (bool, error)) error {
@@ -35,7 +39,7 @@ func pollUntil(ctx context.Context, done func() (bool, error)) error {
 	}
 }
 
-// pollAloud is poll with reminders: they name the objects that are not ready yet.
+// pollAloud is pollUntil with reminders: they name the objects that are not ready yet.
 func (a *Applier) pollAloud(ctx context.Context, still func() Event, done func() (bool, error)) error {
 	pause, from := a.reminder, leaseClock()
 	return pollUntil(ctx, func() (bool, error) {
@@ -65,13 +69,10 @@ func heldBy(obj map[string]any) string {
 		}
 	}
 	// The conditions of a namespace say so (k8s.io/kubernetes/pkg/controller/namespace/deletion/status_condition_utils.go).
-	if status, _ := obj["status"].(map[string]any); obj["kind"] == "Namespace" {
-		conditions, _ := status["conditions"].([]any)
-		for _, c := range conditions {
-			if c, _ := c.(map[string]any); c["status"] == "True" {
-				if message, _ := c["message"].(string); message != "" {
-					why = append(why, message)
-				}
+	if obj["kind"] == "Namespace" {
+		for _, c := range conditionsOf(obj) {
+			if message, _ := c["message"].(string); message != "" && c["status"] == "True" {
+				why = append(why, message)
 			}
 		}
 	}
@@ -112,14 +113,13 @@ func asErrWaiting(ctx context.Context, err error) error {
 // versions, when the plan was made.
 func (p *Plan) unservedCRDs() []*Item {
 	needed := map[schema.GroupKind]bool{}
-	for i := range p.Items {
-		if it := &p.Items[i]; it.mapping.pending {
+	for it := range eachOf(p.Items) {
+		if it.mapping.pending {
 			needed[it.GVK().GroupKind()] = true
 		}
 	}
 	var out []*Item
-	for i := range p.Items {
-		it := &p.Items[i]
+	for it := range eachOf(p.Items) {
 		if !it.isCRD() || it.now.live == nil && it.Action == Unchanged { // somebody else creates it
 			continue
 		}
@@ -194,8 +194,8 @@ func (a *Applier) whatCRDLacks(ctx context.Context, name string) (string, error)
 		})
 		if status := apierrors.APIStatus(nil); errors.As(err, &status) && !apierrors.IsNotFound(err) {
 			// A user who can write the CRD may have no right to list its objects: the server then refuses the list, served or not.
-			// Stored objects may not be convertible yet, because the webhook comes with a later stage: the server then fails, or asks to
-			// come back later, until the webhook answers. Neither is a reason to wait.
+			// Stored objects may not be convertible yet, because the webhook comes with a later stage: the server then fails, or asks
+			// to come back later, until the webhook answers. Neither is a reason to wait.
 			a.mapper.forgetGroup(crd.Spec.Group)
 			_, err = a.mapper.findMapping(ctx, schema.GroupVersionKind{Group: crd.Spec.Group, Version: v.Name, Kind: crd.Spec.Names.Kind}, nil)
 		}
@@ -239,26 +239,16 @@ func (e *NotReadyError) Error() string {
 // Unwrap returns e.Err.
 func (e *NotReadyError) Unwrap() error { return e.Err }
 
-// waitUntilReady waits until all applied objects are ready. Each poll reads the objects that are not, with one list per kind and namespace.
+// waitUntilReady waits until all applied objects are ready. Each poll reads the objects that are not, with one list per kind and
+// namespace.
 func (a *Applier) waitUntilReady(ctx context.Context, p *Plan) error {
-	var list []*Item
-	for i := range p.Items {
-		if it := &p.Items[i]; it.now.live != nil { // objects of later stages do not exist yet
-			list = append(list, it)
-		}
-	}
-	return a.waitFor(ctx, list)
+	return a.waitFor(ctx, selectFrom(p.Items, func(it *Item) bool { return it.now.live != nil })) // objects of later stages do not exist yet
 }
 
 // waitFor waits until items that exist are ready.
 func (a *Applier) waitFor(ctx context.Context, list []*Item) error {
-	var waiting []*Item
-	for _, it := range list {
-		if !it.now.live.health.isReady() {
-			waiting = append(waiting, it)
-		}
-	}
-	total := len(list)
+	isReady := func(it *Item) bool { return it.now.live.health.isReady() }
+	waiting, total := slices.DeleteFunc(slices.Clone(list), isReady), len(list)
 	if len(waiting) == 0 {
 		return nil
 	}
@@ -290,7 +280,7 @@ func (a *Applier) waitFor(ctx context.Context, list []*Item) error {
 			return false, notReady(nil)
 		}
 		before := len(waiting)
-		waiting = slices.DeleteFunc(waiting, func(it *Item) bool { return it.now.live.health.isReady() })
+		waiting = slices.DeleteFunc(waiting, isReady)
 		if len(waiting) < before {
 			ev := Event{Done: total - len(waiting), Total: total}
 			if len(waiting) > 0 {
@@ -308,19 +298,16 @@ func (a *Applier) waitFor(ctx context.Context, list []*Item) error {
 
 // refreshItems reads the state of items again.
 func (a *Applier) refreshItems(ctx context.Context, items []*Item) error {
-	wanted := map[place][]string{}
 	by := map[spot]*Item{}
 	for _, it := range items {
-		at := place{it.Group, it.Version, it.mapping.resource, it.Kind, it.Namespace}
-		by[spot{at, it.Name}] = it
-		wanted[at] = append(wanted[at], it.Name)
+		by[it.spotIn(it.Version)] = it
 	}
 	var mu sync.Mutex
 	seen := map[*Item]health{}
-	err := a.client.readObjects(ctx, wanted, func(at place, name string, obj map[string]any) error {
+	err := a.client.readObjects(ctx, maps.Keys(by), func(at spot, obj map[string]any) error {
 		mu.Lock()
 		defer mu.Unlock()
-		seen[by[spot{at, name}]] = healthOf(obj)
+		seen[by[at]] = healthOf(obj)
 		return nil
 	}, nil)
 	if err != nil {

@@ -9,6 +9,10 @@ import (
 	"sluice.dev/internal/brief"
 )
 
+// The API server sends warnings as headers of its answers, and client-go hands them to a handler that does not know the object. The
+// context of a request carries the object's ID to the handler here, so that a plan can list each warning once, with the objects that
+// it is about.
+
 // Warning is a warning of the API server (RFC 9110, header Warning), for instance about a deprecated version, or from an admission
 // policy.
 type Warning struct {
@@ -28,6 +32,7 @@ type warnings struct {
 	of map[string]map[ID]bool
 }
 
+// addWarning records that a message is about an object. The same warning comes with the dry run and with the write, and counts once.
 func (w *warnings) addWarning(message string, id ID) {
 	w.mu.Lock()
 	defer w.mu.Unlock()

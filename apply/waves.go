@@ -12,6 +12,10 @@ import (
 	"sluice.dev/apply/kapprules"
 )
 
+// Users order objects by groups: an object is in groups, and comes after, or before, all objects of other groups. This file finds a
+// stage and a step for each item that fits all of these wishes, or names the circle if none does. For example, a Job in group
+// migrations and a Deployment after migrations make two steps, and the Deployment waits until the Job is complete.
+
 // Annotations on an object that decide when it is written.
 const (
 	// AnnotationGroup lists the groups that the object is in, separated by commas.
@@ -79,14 +83,10 @@ func expandGroupName(name string, content map[string]any) string {
 		s, _ := m[key].(string)
 		return s
 	}
-	group, _, ok := strings.Cut(text(content, "apiVersion"), "/")
-	if !ok {
-		group = ""
-	}
 	spec, _ := content["spec"].(map[string]any)
 	crd, _ := spec["names"].(map[string]any)
 	return strings.NewReplacer(
-		"{api-group}", group, "{kind}", text(content, "kind"), "{name}", text(meta, "name"), "{namespace}", text(meta, "namespace"),
+		"{api-group}", kindOf(content).Group, "{kind}", text(content, "kind"), "{name}", text(meta, "name"), "{namespace}", text(meta, "namespace"),
 		"{crd-group}", text(spec, "group"), "{crd-kind}", text(crd, "kind"),
 	).Replace(name)
 }
@@ -107,8 +107,8 @@ const (
 	placed
 )
 
-// arrangeSteps moves items behind the items that they come after: into a later stage, or a later step of their own stage. It never moves
-// namespaces and definitions, because all other objects need them.
+// arrangeSteps moves items behind the items that they come after: into a later stage, or a later step of their own stage. It never
+// moves namespaces and definitions, because all other objects need them.
 func (p *Plan) arrangeSteps() error {
 	nodes, err := p.orderGraph()
 	if err != nil {
@@ -123,6 +123,9 @@ func (p *Plan) arrangeSteps() error {
 }
 
 // orderGraph has a node for each item. It is empty if no item says anything about its order.
+//
+// Each group that somebody comes after has a node of its own behind all its members, and each group that somebody comes before has
+// one in front of them. So 100 items after a group of 100 make 200 edges and not 10,000.
 func (p *Plan) orderGraph() ([]*node, error) {
 	if !slices.ContainsFunc(p.Items, func(it Item) bool { return len(it.order.after)+len(it.order.before) > 0 }) {
 		return nil, nil
@@ -182,6 +185,9 @@ func (p *Plan) orderGraph() ([]*node, error) {
 }
 
 // placeNode finds the stage and the step of a node. way is the path of nodes that led to it.
+//
+// It is a depth-first search. A node that is open when it is reached again closes a circle. The nodes of groups take no step: only
+// items do.
 func (n *node) placeNode(way []*node) error {
 	switch n.state {
 	case placed:
@@ -237,8 +243,8 @@ func cycleError(way []*node) error {
 // stepsOf returns the steps of a stage, in their order; at least one.
 func (p *Plan) stepsOf(s Stage) []int {
 	out := []int{0}
-	for i := range p.Items {
-		if it := &p.Items[i]; it.Stage == s && !slices.Contains(out, it.step) {
+	for it := range eachOf(p.Items) {
+		if it.Stage == s && !slices.Contains(out, it.step) {
 			out = append(out, it.step)
 		}
 	}
@@ -250,8 +256,7 @@ func (p *Plan) stepsOf(s Stage) []int {
 func (a *Applier) waitForPredecessors(ctx context.Context, p *Plan, s Stage, step int) error {
 	after, in := map[string]bool{}, map[string]bool{}
 	now := func(it *Item) bool { return it.Stage == s && it.step == step }
-	for i := range p.Items {
-		it := &p.Items[i]
+	for it := range eachOf(p.Items) {
 		if !now(it) || it.Action == Unchanged {
 			continue
 		}
@@ -263,8 +268,7 @@ func (a *Applier) waitForPredecessors(ctx context.Context, p *Plan, s Stage, ste
 		}
 	}
 	var list []*Item
-	for i := range p.Items {
-		it := &p.Items[i]
+	for it := range eachOf(p.Items) {
 		before := slices.ContainsFunc(it.order.groups, func(g string) bool { return after[g] }) || slices.ContainsFunc(it.order.before, func(g string) bool { return in[g] })
 		if before && !now(it) && it.now.live != nil {
 			list = append(list, it)

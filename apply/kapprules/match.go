@@ -8,6 +8,10 @@ import (
 	"strings"
 )
 
+// This file selects objects, and places in them, as the configuration of kapp describes both (carvel-dev/kapp, resource matchers).
+// For example, {apiGroupKindMatcher: {apiGroup: apps, kind: Deployment}} selects Deployments of all versions, and the path [spec,
+// ports, {allIndexes: true}, nodePort] leads to a place in each port.
+
 // Matchers select objects. An object is selected when one of them matches.
 type Matchers []Matcher
 
@@ -50,6 +54,8 @@ func (list Matchers) Match(obj map[string]any) bool {
 	return slices.ContainsFunc(list, func(m Matcher) bool { return m.matchesObject(obj) })
 }
 
+// matchesObject reports whether an object is selected. A matcher without any field set, such as one that this package does not know,
+// selects nothing.
 func (m Matcher) matchesObject(obj map[string]any) bool {
 	version, _ := obj["apiVersion"].(string)
 	kind, _ := obj["kind"].(string)
@@ -88,6 +94,7 @@ func (m Matcher) matchesObject(obj map[string]any) bool {
 	return false
 }
 
+// isEmpty reports whether none of the places has a value. null and an empty text, list or map count as none.
 func isEmpty(places []Place) bool {
 	return !slices.ContainsFunc(places, func(p Place) bool {
 		switch x := p.Value.(type) {
@@ -168,8 +175,8 @@ func (p Path) Places(v any) []Place {
 	return out
 }
 
-// Set gives a value in which a path of [Place] leads to another one, or to nothing where remove is set. What is on the way is copied, and
-// made where it is missing and is a map.
+// Set gives a value in which a path of [Place] leads to another one, or to nothing where remove is set. What is on the way is copied,
+// and made where it is missing and is a map.
 func Set(v any, path []any, to any, remove bool) any {
 	if len(path) == 0 {
 		return to

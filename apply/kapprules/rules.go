@@ -1,13 +1,14 @@
-// Package kapprules is what Sluice does of the rules in kapp's configuration (carvel-dev/kapp, kind Config): how long an object is waited
-// for, what is written after what, and which fields keep the value that the cluster has.
+// Package kapprules is what Sluice does of the rules in kapp's configuration (carvel-dev/kapp, kind Config): how long an object is
+// waited for, what is written after what, and which fields keep the value that the cluster has.
 //
-// It promises that nothing is passed over in silence: [Rules.Read] names what is not done. It does not read files, and it does not talk to a
-// cluster.
+// It promises that nothing is passed over in silence: [Rules.Read] names what is not done. It does not read files, and it does not
+// talk to a cluster.
 package kapprules
 
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"regexp"
 	"slices"
@@ -72,116 +73,124 @@ func Keys() []string {
 	return []string{"waitRules", "rebaseRules", "changeGroupBindings", "changeRuleBindings"}
 }
 
-// Read adds the rules that stand under a key, in JSON. notDone has a sentence for each part that is not done. The error says in one line
-// what is wrong.
+// Read adds the rules that stand under a key, in JSON. notDone has a sentence for each part that is not done. The error says in one
+// line what is wrong; then nothing is added.
 func (r *Rules) Read(key string, text []byte) (notDone []string, err error) {
-	into := map[string]any{"waitRules": &[]WaitRule{}, "rebaseRules": &[]RebaseRule{}, "changeGroupBindings": &[]GroupBinding{}, "changeRuleBindings": &[]OrderBinding{}}[key]
-	d := json.NewDecoder(bytes.NewReader(text))
-	d.DisallowUnknownFields()
-	if err := d.Decode(into); err != nil {
-		return nil, fmt.Errorf("%s: %s", key, strings.TrimPrefix(err.Error(), "json: "))
-	}
-	read := &reading{key: key}
-	switch list := into.(type) {
-	case *[]WaitRule:
-		err = read.addWaitRules(r, *list)
-	case *[]RebaseRule:
-		err = read.addRebaseRules(r, *list)
-	case *[]GroupBinding:
-		err = read.addGroups(r, *list)
-	case *[]OrderBinding:
-		err = read.addOrders(r, *list)
+	d := &reading{key: key}
+	switch key {
+	case "waitRules":
+		r.Wait, err = appendRules(d, r.Wait, text, d.checkWaitRule)
+	case "rebaseRules":
+		r.Rebase, err = appendRules(d, r.Rebase, text, d.checkRebaseRule)
+	case "changeGroupBindings":
+		r.Groups, err = appendRules(d, r.Groups, text, d.checkGroup)
+	case "changeRuleBindings":
+		r.Orders, err = appendRules(d, r.Orders, text, d.checkOrder)
 	}
 	if err != nil {
 		return nil, err
 	}
-	return read.notDone, nil
+	return d.notDone, nil
 }
 
-// reading adds the rules under one key.
+// reading checks the rules under one key.
 type reading struct {
 	key     string
 	notDone []string
+}
+
+// appendRules decodes rules and appends those that check keeps. check leaves out a rule of which nothing is done, and may complete
+// one.
+func appendRules[T any](d *reading, have []T, text []byte, check func(i int, rule *T) (keep bool, err error)) ([]T, error) {
+	dec := json.NewDecoder(bytes.NewReader(text))
+	dec.DisallowUnknownFields()
+	var list []T
+	if err := dec.Decode(&list); err != nil {
+		return have, fmt.Errorf("%s: %s", d.key, strings.TrimPrefix(err.Error(), "json: "))
+	}
+	out := have
+	for i := range list {
+		keep, err := check(i, &list[i])
+		if err != nil {
+			return have, fmt.Errorf("%s[%d]: %w", d.key, i, err)
+		}
+		if keep {
+			out = append(out, list[i])
+		}
+	}
+	return out, nil
 }
 
 func (d *reading) recordNotDone(i int, format string, args ...any) {
 	d.notDone = append(d.notDone, fmt.Sprintf("%s[%d]: ", d.key, i)+fmt.Sprintf(format, args...))
 }
 
-func (d *reading) addWaitRules(r *Rules, list []WaitRule) error {
-	for i, w := range list {
-		if len(w.YTT) > 0 {
-			d.recordNotDone(i, "ytt is not run; the objects are waited for as if the rule were not there")
-			continue
-		}
-		for _, c := range w.Conditions {
-			if c.Type == "" || c.Status == "" || !c.Success && !c.Failure && !c.UnblockChanges {
-				return fmt.Errorf("%s[%d]: a condition matcher has type, status, and success or failure", d.key, i)
-			}
-			if c.Timeout != "" {
-				d.recordNotDone(i, "timeout of the condition %s is not done; --timeout is for all", c.Type)
-			}
-			if c.UnblockChanges {
-				d.recordNotDone(i, "unblockChanges of the condition %s is not done; what comes after waits until the object is ready", c.Type)
-			}
-		}
-		r.Wait = append(r.Wait, w)
+// checkWaitRule leaves out a rule in ytt, which could say anything. Its other conditions are kept without what kapp alone does with
+// them.
+func (d *reading) checkWaitRule(i int, w *WaitRule) (bool, error) {
+	if len(w.YTT) > 0 {
+		d.recordNotDone(i, "ytt is not run; the objects are waited for as if the rule were not there")
+		return false, nil
 	}
-	return nil
+	for _, c := range w.Conditions {
+		if c.Type == "" || c.Status == "" || !c.Success && !c.Failure && !c.UnblockChanges {
+			return false, errors.New("a condition matcher has type, status, and success or failure")
+		}
+		if c.Timeout != "" {
+			d.recordNotDone(i, "timeout of the condition %s is not done; --timeout is for all", c.Type)
+		}
+		if c.UnblockChanges {
+			d.recordNotDone(i, "unblockChanges of the condition %s is not done; what comes after waits until the object is ready", c.Type)
+		}
+	}
+	return true, nil
 }
 
-func (d *reading) addRebaseRules(r *Rules, list []RebaseRule) error {
-	for i, b := range list {
-		switch {
-		case len(b.YTT) > 0:
-			d.recordNotDone(i, "ytt is not run; the fields are applied as the source has them")
-			continue
-		case b.Type != "copy" && b.Type != "remove":
-			return fmt.Errorf("%s[%d]: type is %q: it is copy or remove", d.key, i, b.Type)
-		case b.Type == "copy" && len(b.Sources) == 0:
-			return fmt.Errorf("%s[%d]: copy needs sources: new, existing", d.key, i)
-		}
-		if i := slices.IndexFunc(b.Sources, func(s string) bool { return s != "new" && s != "existing" }); i >= 0 {
-			return fmt.Errorf("%s[%d]: source %q: it is new or existing", d.key, i, b.Sources[i])
-		}
-		if len(b.Path) > 0 {
-			b.Paths = append(b.Paths, b.Path)
-		}
-		if len(b.Paths) == 0 {
-			return fmt.Errorf("%s[%d]: has no path", d.key, i)
-		}
-		r.Rebase = append(r.Rebase, b)
+// checkRebaseRule moves the one path of a rule to its paths, so that readers need look at these only.
+func (d *reading) checkRebaseRule(i int, b *RebaseRule) (bool, error) {
+	switch {
+	case len(b.YTT) > 0:
+		d.recordNotDone(i, "ytt is not run; the fields are applied as the source has them")
+		return false, nil
+	case b.Type != "copy" && b.Type != "remove":
+		return false, fmt.Errorf("type is %q: it is copy or remove", b.Type)
+	case b.Type == "copy" && len(b.Sources) == 0:
+		return false, errors.New("copy needs sources: new, existing")
 	}
-	return nil
+	if i := slices.IndexFunc(b.Sources, func(s string) bool { return s != "new" && s != "existing" }); i >= 0 {
+		return false, fmt.Errorf("source %q: it is new or existing", b.Sources[i])
+	}
+	if len(b.Path) > 0 {
+		b.Paths = append(b.Paths, b.Path)
+	}
+	if len(b.Paths) == 0 {
+		return false, errors.New("has no path")
+	}
+	return true, nil
 }
 
-func (d *reading) addGroups(r *Rules, list []GroupBinding) error {
-	for i, g := range list {
-		if g.Name == "" {
-			return fmt.Errorf("%s[%d]: has no name", d.key, i)
-		}
+func (d *reading) checkGroup(_ int, g *GroupBinding) (bool, error) {
+	if g.Name == "" {
+		return false, errors.New("has no name")
 	}
-	r.Groups = append(r.Groups, list...)
-	return nil
+	return true, nil
 }
 
-func (d *reading) addOrders(r *Rules, list []OrderBinding) error {
-	for i, o := range list {
-		if o.IgnoreIfCyclical {
-			d.recordNotDone(i, "ignoreIfCyclical is not done; a circle is an error")
+// checkOrder keeps a binding with all its rules: what is not done of them is told here, and left out when an object gets them.
+func (d *reading) checkOrder(i int, o *OrderBinding) (bool, error) {
+	if o.IgnoreIfCyclical {
+		d.recordNotDone(i, "ignoreIfCyclical is not done; a circle is an error")
+	}
+	for _, text := range o.Rules {
+		rule, err := ParseOrder(text)
+		if err != nil {
+			return false, err
 		}
-		for _, text := range o.Rules {
-			rule, err := ParseOrder(text)
-			if err != nil {
-				return fmt.Errorf("%s[%d]: %w", d.key, i, err)
-			}
-			if why := rule.NotDone(); why != "" {
-				d.recordNotDone(i, "%s", why)
-			}
+		if why := rule.NotDone(); why != "" {
+			d.recordNotDone(i, "%s", why)
 		}
 	}
-	r.Orders = append(r.Orders, list...)
-	return nil
+	return true, nil
 }
 
 // Order is a change rule: the object is written before or after those of a group.

@@ -10,6 +10,10 @@ import (
 	"sluice.dev/internal/limit"
 )
 
+// Anybody in the cluster can send reviews to a webhook, and large ones. The memory for all of them together is bounded here, before a
+// body is read. A request takes its share as its bytes arrive. So a client that announces 8 MB and sends nothing holds 64 KiB, and
+// not 8 MB.
+
 const (
 	// chunk is what memory is counted in.
 	chunk = 64 << 10

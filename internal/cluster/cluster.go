@@ -4,6 +4,7 @@
 package cluster
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -88,8 +89,8 @@ func For(config *rest.Config) (*Cluster, error) {
 	return &Cluster{rest: client, host: config.Host}, nil
 }
 
-// Client returns a client for any path of the API, which has no limit for the rate of requests. change adapts the copy of the configuration
-// that it has.
+// Client returns a client for any path of the API, which has no limit for the rate of requests. change adapts the copy of the
+// configuration that it has.
 func Client(config *rest.Config, change func(*rest.Config)) (*rest.RESTClient, error) {
 	c := rest.CopyConfig(config)
 	c.GroupVersion = &schema.GroupVersion{}
@@ -161,42 +162,23 @@ func (c *Cluster) CRD(ctx context.Context, name string) (*apiextensionsv1.Custom
 // CRDs returns all live CRDs, sorted by name.
 func (c *Cluster) CRDs(ctx context.Context) ([]*apiextensionsv1.CustomResourceDefinition, error) {
 	var out []*apiextensionsv1.CustomResourceDefinition
-	query := url.Values{"limit": {"100"}}
-	for {
-		var page apiextensionsv1.CustomResourceDefinitionList
-		if err := c.readJSON(ctx, crdPath, query, &page); err != nil {
-			return nil, err
-		}
-		for i := range page.Items {
-			out = append(out, &page.Items[i])
-		}
-		if page.Continue == "" {
-			break
-		}
-		query.Set("continue", page.Continue)
-	}
+	err := c.Each(ctx, crdPath, EachOptions{PageSize: 100}, func(raw []byte) error {
+		crd := &apiextensionsv1.CustomResourceDefinition{}
+		out = append(out, crd)
+		return json.Unmarshal(bytes.Clone(raw), crd) // its schemas may keep the bytes
+	})
 	slices.SortFunc(out, func(a, b *apiextensionsv1.CustomResourceDefinition) int { return strings.Compare(a.Name, b.Name) })
-	return out, nil
+	return out, err
 }
 
 // readJSON reads one JSON document into out.
 func (c *Cluster) readJSON(ctx context.Context, path string, query url.Values, out any) error {
-	ctx, cancel := context.WithTimeoutCause(ctx, RequestTimeout, ErrSlow)
-	defer cancel()
-	result := c.newRequest(path, query).Do(ctx)
-	// Error returns the API server's message. Raw and DoRaw return "unknown" for every refusal.
-	if err := result.Error(); err != nil {
-		return orCause(ctx, explainAccess(err))
-	}
-	b, err := result.Raw()
-	if err != nil {
-		return orCause(ctx, explainAccess(err))
-	}
-	return json.Unmarshal(b, out)
+	return orCause(ctx, explainAccess(c.sendJSON(ctx, c.newRequest(path, query), nil, out)))
 }
 
+// newRequest returns a GET of a path, whose answer is JSON whatever the configuration of the client prefers.
 func (c *Cluster) newRequest(path string, query url.Values) *rest.Request {
-	r := c.rest.Get().AbsPath(path).SetHeader("Accept", "application/json")
+	r := c.rest.Get().AbsPath(path).SetHeader("Accept", asJSON)
 	for k, vs := range query {
 		for _, v := range vs {
 			r.Param(k, v)
@@ -226,8 +208,8 @@ func explainAccess(err error) error {
 	return err
 }
 
-// serverMessage returns the message of a server that does not answer as an API server does, such as one that expects TLS. client-go has it
-// only among the causes.
+// serverMessage returns the message of a server that does not answer as an API server does, such as one that expects TLS. client-go
+// has it only among the causes.
 func serverMessage(err error) string {
 	var status apierrors.APIStatus
 	if !errors.As(err, &status) || status.Status().Details == nil {

@@ -11,14 +11,21 @@ import (
 	"sluice.dev/internal/limit"
 )
 
+// What a check of a conversion webhook needs from the cluster: the stored objects, and the webhook's answer to a review. The webhook
+// is reached by the API server's proxy, because a user's machine has no way to a Service.
+
 // maxAnswer bounds the answer of a conversion webhook.
 const maxAnswer = 256 << 20
 
 // Objects lists the stored objects of a CRD in a version, page by page, without metadata.managedFields.
 func (c *Cluster) Objects(ctx context.Context, live *apiextensionsv1.CustomResourceDefinition, version string, page func(objects []map[string]any) error) error {
 	var objects []map[string]any
-	p := &pager{c: c, path: "/apis/" + live.Spec.Group + "/" + version + "/" + live.Spec.Names.Plural}
-	p.item = func(raw []byte) error {
+	o := EachOptions{Page: func(int64) error {
+		err := page(objects)
+		objects = nil
+		return err
+	}}
+	return c.Each(ctx, "/apis/"+live.Spec.Group+"/"+version+"/"+live.Spec.Names.Plural, o, func(raw []byte) error {
 		obj, err := decodeObject(raw)
 		if err != nil {
 			return err
@@ -27,13 +34,7 @@ func (c *Cluster) Objects(ctx context.Context, live *apiextensionsv1.CustomResou
 		obj["apiVersion"], obj["kind"] = live.Spec.Group+"/"+version, live.Spec.Names.Kind
 		objects = append(objects, obj)
 		return nil
-	}
-	p.page = func(int64) error {
-		err := page(objects)
-		objects = nil
-		return err
-	}
-	return p.listAll(ctx)
+	})
 }
 
 // AskService posts a review to the service of a conversion webhook, by way of the API server's proxy. The proxy does not verify the

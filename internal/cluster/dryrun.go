@@ -20,6 +20,10 @@ import (
 	"k8s.io/client-go/rest"
 )
 
+// Would the API server accept a CRD? Its own validation answers, by a dry run. Admission may refuse the dry run first, and then
+// nothing is known of the validation: that is a [Denied] and no finding. For example, a policy that forbids CRDs without an owner
+// label says nothing about their schemas.
+
 const (
 	accessPath = "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews"
 	asJSON     = "application/json"
@@ -97,9 +101,9 @@ func answerOf(err error) (field.ErrorList, error) {
 	return nil, explainAccess(err)
 }
 
-// tryApplies applies a CRD that may be updated, by a dry run, once for each manager that has applied it before. An apply keeps the fields of other
-// owners in what it removes, so it can be refused although an update is not: the CA that an injector wrote remains of a conversion. Who may
-// not patch CRDs is not told about that.
+// tryApplies applies a CRD that may be updated, by a dry run, once for each manager that has applied it before. An apply keeps the
+// fields of other owners in what it removes, so it can be refused although an update is not: the CA that an injector wrote remains of
+// a conversion. Who may not patch CRDs is not told about that.
 func (c *Cluster) tryApplies(ctx context.Context, live, sent *apiextensionsv1.CustomResourceDefinition) (field.ErrorList, error) {
 	body, err := json.Marshal(sent)
 	if err != nil {
@@ -182,9 +186,9 @@ func mergedMaps(a, b map[string]string) map[string]string {
 	return out
 }
 
-// deniedByAdmission tells whether admission speaks and not the validation of CRDs. Webhooks choose their status code and say who they are
-// (k8s.io/apiserver/pkg/admission/plugin/webhook/errors). All other admission starts as a 403; a policy may turn that into
-// another code, but the causes that it adds name no field (k8s.io/apiserver/pkg/admission/plugin/policy/validating).
+// deniedByAdmission tells whether admission speaks and not the validation of CRDs. Webhooks choose their status code and say who they
+// are (k8s.io/apiserver/pkg/admission/plugin/webhook/errors). All other admission starts as a 403; a policy may turn that into another
+// code, but the causes that it adds name no field (k8s.io/apiserver/pkg/admission/plugin/policy/validating).
 func deniedByAdmission(s metav1.Status) bool {
 	if strings.HasPrefix(s.Message, `admission webhook "`) || s.Code == http.StatusForbidden {
 		return true
@@ -213,15 +217,19 @@ func validationErrors(s metav1.Status) field.ErrorList {
 	return out
 }
 
-// sendJSON sends an object as JSON, whose type the request names, and reads the answer into out, where that is not nil.
+// sendJSON sends an object as JSON, whose type the request names; nil for none. It reads the answer into out, where that is not nil.
 func (c *Cluster) sendJSON(ctx context.Context, request *rest.Request, in, out any) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, RequestTimeout, ErrSlow)
 	defer cancel()
-	body, err := json.Marshal(in)
-	if err != nil {
-		return err
+	if in != nil {
+		body, err := json.Marshal(in)
+		if err != nil {
+			return err
+		}
+		request.Body(body)
 	}
-	result := request.SetHeader("Accept", asJSON).Body(body).Do(ctx)
+	result := request.SetHeader("Accept", asJSON).Do(ctx)
+	// Error returns the API server's message. Raw and DoRaw return "unknown" for every refusal.
 	if err := result.Error(); err != nil {
 		return orCause(ctx, err)
 	}

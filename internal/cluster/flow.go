@@ -10,6 +10,11 @@ import (
 	"sync/atomic"
 )
 
+// Reading waits for the network, and judging takes processor time. This file does both at once: readers fill batches of objects, a
+// worker for each processor judges them, and one caller takes the results. The order of the results does not matter, since each
+// carries its place in the listing. For example, of two errors the one of the earlier object is returned, whichever worker was
+// faster.
+
 const (
 	// batchObjects and batchBytes bound what is handed to a worker at once; a batch has one object at least.
 	batchObjects = 128
@@ -31,9 +36,10 @@ type batch struct {
 	ends  []int // of the objects in raw
 	total int64 // number of all objects of its list; -1 if it is not known
 	fates []Fate
-	err   error // of the first object that could not be judged
+	err   error // of the first object that could not be judged, or of the rest of the list that could not be read
 }
 
+// judgeObjects judges the objects of a batch, up to the first that cannot be judged. A batch that only brings an error has none.
 func (b *batch) judgeObjects(ctx context.Context, j *judge) {
 	defer recoverAsError(&b.err)
 	start := 0
@@ -55,45 +61,22 @@ func recoverAsError(err *error) {
 	}
 }
 
-// firstError keeps the error that belongs to the first place. It is safe for concurrent use.
-type firstError struct {
-	mu  sync.Mutex
-	at  place
-	err error
-}
-
-func (f *firstError) keepFirst(at place, err error) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	if f.err == nil || at.comparePlace(f.at) < 0 {
-		f.at, f.err = at, err
-	}
-}
-
-func (f *firstError) keptError() error {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	return f.err
-}
-
-// judgeLists reads lists, as many at once as readers says. It judges their objects on all processors while it reads more, and calls take
-// with each batch, one at a time. Batches come in any order. Work in progress is bounded, even if take is slow. If a list has
-// several errors, the one at its first place counts. When flow returns, nothing of it still runs.
+// judgeLists reads lists, as many at once as readers says. It judges their objects on all processors while it reads more, and calls
+// take with each batch, one at a time. Batches come in any order. Work in progress is bounded, even if take is slow. If a list has
+// several errors, the one at its first place counts. When judgeLists returns, nothing of it still runs.
 func judgeLists(parent context.Context, lists []*pager, readers int, j *judge, take func(*batch)) error {
 	reading, stop := context.WithCancel(parent)
 	defer stop()
 	workers := runtime.GOMAXPROCS(0)
 	work, judged := make(chan *batch, workers), make(chan *batch, workers)
-	free := make(chan *batch, 2*workers+readers)
-	var failed firstError
 	var next atomic.Int64
 	var read, done sync.WaitGroup
 	for range min(readers, len(lists)) {
 		read.Go(func() {
 			for i := int(next.Add(1)) - 1; i < len(lists) && reading.Err() == nil; i = int(next.Add(1)) - 1 {
-				f := &filler{p: lists[i], work: work, free: free, total: -1}
+				f := &filler{p: lists[i], work: work, total: -1}
 				if err := f.fillBatches(reading); err != nil && (reading.Err() == nil || parent.Err() != nil) {
-					failed.keepFirst(lists[i].at, err)
+					work <- &batch{at: lists[i].at, err: err}
 					stop()
 				}
 			}
@@ -113,20 +96,17 @@ func judgeLists(parent context.Context, lists []*pager, readers int, j *judge, t
 		done.Wait()
 		close(judged)
 	}()
+	failed := &batch{}
 	for b := range judged {
 		switch {
-		case b.err != nil:
-			failed.keepFirst(b.at, b.err)
+		case b.err != nil && (failed.err == nil || b.at.comparePlace(failed.at) < 0):
+			failed = b
 			stop()
-		case failed.keptError() == nil:
+		case b.err == nil && failed.err == nil:
 			take(b)
 		}
-		select {
-		case free <- b:
-		default:
-		}
 	}
-	return orCause(parent, failed.keptError())
+	return orCause(parent, failed.err)
 }
 
 // orCause returns why ctx has ended, if it has and something went wrong.
@@ -141,7 +121,6 @@ func orCause(ctx context.Context, err error) error {
 type filler struct {
 	p     *pager
 	work  chan<- *batch
-	free  <-chan *batch
 	b     *batch
 	total int64
 }
@@ -157,12 +136,14 @@ func (f *filler) fillBatches(ctx context.Context) (err error) {
 	return err
 }
 
+// addItem adds an object to the batch, and sends the batch when it is full. raw is overwritten after the call, so the batch has a
+// copy.
 func (f *filler) addItem(raw []byte) error {
 	if f.b != nil && len(f.b.raw)+len(raw) > batchBytes {
 		f.sendBatch()
 	}
 	if f.b == nil {
-		f.b = f.freshBatch()
+		f.b = &batch{}
 	}
 	f.b.raw = append(f.b.raw, raw...)
 	f.b.ends = append(f.b.ends, len(f.b.raw))
@@ -172,6 +153,8 @@ func (f *filler) addItem(raw []byte) error {
 	return nil
 }
 
+// notePage computes at the end of a page how many objects the list has, and sends what is there: the next page may take long, and the
+// workers need not wait for it.
 func (f *filler) notePage(remaining int64) error {
 	count := f.p.sent
 	if f.b != nil {
@@ -184,19 +167,6 @@ func (f *filler) notePage(remaining int64) error {
 		f.sendBatch()
 	}
 	return nil
-}
-
-// freshBatch returns an empty batch, with the memory of one that is done with unless that is unusually much.
-func (f *filler) freshBatch() *batch {
-	b := &batch{}
-	select {
-	case old := <-f.free:
-		if cap(old.raw) <= 2*batchBytes {
-			b.raw, b.ends, b.fates = old.raw[:0], old.ends[:0], old.fates[:0]
-		}
-	default:
-	}
-	return b
 }
 
 func (f *filler) sendBatch() {

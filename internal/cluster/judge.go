@@ -15,6 +15,9 @@ import (
 	"sluice.dev/schema/upstream"
 )
 
+// What becomes of one stored object under a new CRD? The API server's own code says so, in package schema/upstream. An object is
+// judged as by an update that only adds a label, since that is the least that a client can change.
+
 const (
 	// maxWords and maxWordsLen bound what is kept of the server's words about one object.
 	maxWords    = 10
@@ -26,7 +29,8 @@ type judge struct {
 	v          *upstream.Validator
 	apiVersion string
 	gone       []string // apiVersions that the new CRD does not have
-	// before is the live schema, if applies to objects without a refused value may be refused. It tells whether they are refused already.
+	// before is the live schema, if applies to objects without a refused value may be refused. It tells whether they are refused
+	// already.
 	before *upstream.Validator
 	// status is set if the version has the status subresource and the API server does not ratchet writes of the status.
 	status bool
@@ -55,8 +59,8 @@ func newJudge(live *apiextensionsv1.CustomResourceDefinition, from string, next 
 	return j, err
 }
 
-// versionsOutOfReach are the apiVersions of the live CRD that the new one does not have, or that nobody requests and only its new webhook
-// converts.
+// versionsOutOfReach are the apiVersions of the live CRD that the new one does not have, or that nobody requests and only its new
+// webhook converts.
 func versionsOutOfReach(live, next *apiextensionsv1.CustomResourceDefinition) []string {
 	var out []string
 	for _, v := range live.Spec.Versions {

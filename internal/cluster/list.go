@@ -11,6 +11,10 @@ import (
 	"sluice.dev/internal/brief"
 )
 
+// A list of the API server may be many megabytes, and a check needs one object at a time. This file reads the JSON of a list while it
+// arrives. Nothing that the server sends is trusted: each value has a limit, and a list that ends early is an error and not a short
+// list.
+
 const (
 	// maxObject bounds one object of a list in bytes. etcd refuses more than 1.5 MB by default, and JSON may be larger than the
 	// stored form.
@@ -90,7 +94,7 @@ func readList(r io.Reader, item func([]byte) error) (listMeta, error) {
 		}
 	}
 	switch token, err := l.nextToken(); {
-	case errors.Is(err, io.ErrUnexpectedEOF): // what token says of an end
+	case errors.Is(err, io.ErrUnexpectedEOF): // what nextToken says of an end
 		return meta, nil
 	case err != nil:
 		return listMeta{}, err
@@ -170,6 +174,7 @@ type source struct {
 	left int
 }
 
+// Read implements io.Reader. It returns errLarge when the limit is used up, also if the reader has ended by then.
 func (s *source) Read(p []byte) (int, error) {
 	if s.left == 0 {
 		return 0, errLarge

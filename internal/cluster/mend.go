@@ -15,6 +15,9 @@ import (
 	"sluice.dev/schema/upstream"
 )
 
+// A stored object that a new CRD would harm can be changed before the update. This file tries a change on an object without writing
+// it, and tells the fate of the result.
+
 // Mender tries changes of stored objects that a new CRD would harm. It writes nothing.
 type Mender struct {
 	n    *scanner
@@ -39,8 +42,9 @@ func (c *Cluster) NewMender(live, next *apiextensionsv1.CustomResourceDefinition
 	return &Mender{&scanner{c: c, live: live, version: from, j: j}, v}, err
 }
 
-// Mend reads the object of that name, which is a [Fate]'s, and returns it before and after change, and the fate of the changed object. The
-// defaults of the new CRD are filled in after the change, where the live CRD has the field. Both objects are in the version that the live CRD serves, without managedFields.
+// Mend reads the object of that name, which is a [Fate]'s, and returns it before and after change, and the fate of the changed object.
+// The defaults of the new CRD are filled in after the change, where the live CRD has the field. Both objects are in the version that
+// the live CRD serves, without managedFields.
 func (m *Mender) Mend(ctx context.Context, name string, change func(map[string]any)) (before, after map[string]any, fate Fate, err error) {
 	namespace, name, found := strings.Cut(name, "/")
 	if !found {

@@ -9,6 +9,9 @@ import (
 	utiljson "k8s.io/apimachinery/pkg/util/json"
 )
 
+// A large part of a stored object may be managedFields, which no judgement needs. This file cuts them out of the JSON before it is
+// decoded, and reads from them only which versions the owners are noted in.
+
 // decodeObject decodes a JSON text as the API server does, without metadata.managedFields: they are the server's own record, which
 // it checked when it wrote it, and writes again in every update. It overwrites raw.
 func decodeObject(raw []byte) (map[string]any, error) {
@@ -34,7 +37,8 @@ func cutManagedFields(raw []byte) []byte {
 	return slices.Replace(raw, start+from, start+to, []byte(null)...)
 }
 
-// ownersIn returns the first of some apiVersions that metadata.managedFields of an object name, with the manager; empty if there is none.
+// ownersIn returns the first of some apiVersions that metadata.managedFields of an object name, with the manager; empty if there is
+// none.
 func ownersIn(raw []byte, apiVersions []string) (version, manager string) {
 	start, end := valueOf(raw, "metadata")
 	from, to := valueOf(raw[start:end], "managedFields")

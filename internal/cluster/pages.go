@@ -13,6 +13,10 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
+// A listing must give each object once, although connections break and the API server forgets old states after some minutes. A page
+// that breaks off is read again, and what was handed on already is skipped if it is the same. After an expired state the server
+// offers to go on with its newest one, which is counted, since objects that were written in between may be missing.
+
 const (
 	// pageBytes is the target size of a page. The server holds a whole page in memory in any case.
 	pageBytes = 4 << 20
@@ -30,6 +34,28 @@ const (
 // ErrExpired means that the listing took longer than the server keeps the state that it began with, and that the server offers no
 // way to continue. Other errors wrap it.
 var ErrExpired = errors.New("the server no longer has the state that the listing began with")
+
+// EachOptions say how [Cluster.Each] lists.
+type EachOptions struct {
+	// PageSize fixes the number of objects per request; 0 lets it follow the size of the objects.
+	PageSize int
+	// Metadata asks for the metadata of the objects only.
+	Metadata bool
+	// Page, if not nil, is called after each page with the number of objects that remain, -1 where the server does not
+	// tell. An error of it ends the listing and is returned.
+	Page func(remaining int64) error
+}
+
+// Each lists the objects at an absolute path, such as /api/v1/namespaces/default/configmaps, and calls item with the JSON of each
+// while it reads the list. It holds one object at a time. The bytes are overwritten after item returns. If the connection breaks,
+// Each continues where it was; no object comes twice.
+func (c *Cluster) Each(ctx context.Context, path string, o EachOptions, item func(raw []byte) error) error {
+	p := &pager{c: c, path: path, size: o.PageSize, metadata: o.Metadata, item: item, page: o.Page}
+	if p.page == nil {
+		p.page = func(int64) error { return nil }
+	}
+	return orCause(ctx, p.listAll(ctx))
+}
 
 // pager lists objects page by page.
 type pager struct {

@@ -2,6 +2,9 @@ package cluster
 
 import "slices"
 
+// Results of a scan come in any order. The tally counts them, and keeps the first bad objects in the order of the listing, so that
+// two scans of the same objects say the same.
+
 // placed is the fate of an object, and where in the listing that object stands.
 type placed struct {
 	at   place

@@ -117,6 +117,8 @@ func (q *Queue[K]) wakeWorkers() {
 	}
 }
 
+// takeKey takes the key whose turn it is; ok is false if none may run now. A tenant that gets a slot goes to the end of the turns.
+// The caller holds the lock.
 func (q *Queue[K]) takeKey() (k K, ok bool) {
 	limit := max(q.slots/(q.activeTenants()+1), 1)
 	for i, whose := range q.turn {

@@ -12,6 +12,10 @@ import (
 	"k8s.io/client-go/tools/pager"
 )
 
+// Resolvers read Secrets where a RoleBinding of the ClusterRole sluice-resolver-credentials allows it. A ClusterRoleBinding of the
+// same role allows it everywhere, which only some installations ask for. A removal leaves the bindings that users have made, and the
+// doctor tells of a wide one that no manifest asks for.
+
 // wideCredentials is the annotation of a Deployment whose manifests let it read the Secrets of all namespaces.
 const wideCredentials = "sluice.dev/wide-credentials" //nolint:gosec // the name of an annotation
 
@@ -59,6 +63,9 @@ func (c *Cluster) credentialBindings(ctx context.Context) ([]boundCredentials, e
 }
 
 // checkCredentials looks for accounts that read the Secrets of all namespaces though the manifests do not say so.
+//
+// A binding that only has accounts of roles which were installed so is fine. Any other subject is told of, with the command that
+// removes the binding.
 func (d *doctor) checkCredentials(ctx context.Context) error {
 	bindings, err := d.credentialBindings(ctx)
 	if err != nil {

@@ -24,6 +24,10 @@ import (
 	"sluice.dev/config"
 )
 
+// sluice doctor looks at an installation from the outside, with the rights of the user who runs it. It starts with what everything
+// else needs, so the first Fail is usually the cause. What the user may not read is a warning and not a failure: the rest can still
+// be looked at. For example, the check of a Deployment whose Pod was killed for its memory has the advice to raise the limit.
+
 // State is the outcome of a check.
 type State string
 
@@ -105,6 +109,9 @@ func (d *doctor) addCheck(state State, subject, fix, format string, args ...any)
 }
 
 // noteUnread notes what the API server did not let be read. It returns the error if the API server did not answer.
+//
+// Missing rights are a warning, because the rest may be fine. Any other answer is a failure: the API server itself cannot read these
+// objects, so nobody can.
 func (d *doctor) noteUnread(subject string, err error) error {
 	switch {
 	case apierrors.IsForbidden(err), apierrors.IsUnauthorized(err):
@@ -118,6 +125,9 @@ func (d *doctor) noteUnread(subject string, err error) error {
 }
 
 // checkServer looks at the version and the clock of the API server.
+//
+// The clock matters because Leases have times of the processes, and the doctor compares them with its own. The difference to the API
+// server's clock is kept for that.
 func (d *doctor) checkServer(ctx context.Context) error {
 	info, err := d.discovery.ServerVersion()
 	if err != nil {
@@ -158,6 +168,9 @@ func (d *doctor) checkServer(ctx context.Context) error {
 }
 
 // checkPrograms looks at the Deployments and their Pods.
+//
+// A Deployment with fewer replicas than it wants is a warning, and one with none a failure. Different images are told of, since an
+// upgrade may have stopped half-way.
 func (d *doctor) checkPrograms(ctx context.Context) error {
 	list, err := d.kube.AppsV1().Deployments(d.namespace).List(ctx, metav1.ListOptions{LabelSelector: partOf})
 	if err != nil {
@@ -206,6 +219,9 @@ func (d *doctor) checkPrograms(ctx context.Context) error {
 }
 
 // applyCommand is the command that installs roles as they are installed here, as far as the Deployments tell.
+//
+// A release of Helm gets the command of Helm, whose next upgrade would undo what kubectl applies. The image is the one that most
+// containers run, and IMAGE stands for one that this build does not know.
 func (d *doctor) applyCommand(roles ...string) string {
 	images := map[string]int{}
 	most := ""
@@ -245,6 +261,8 @@ func (d *doctor) applyCommand(roles ...string) string {
 }
 
 // checkOthers looks for installations in other namespaces: all of them share the objects that have no namespace.
+//
+// A user without the right to list Deployments everywhere gets no such check.
 func (d *doctor) checkOthers(ctx context.Context) error {
 	list, err := d.kube.AppsV1().Deployments(metav1.NamespaceAll).List(ctx, metav1.ListOptions{LabelSelector: partOf})
 	if apierrors.IsForbidden(err) {
@@ -269,6 +287,9 @@ func (d *doctor) checkOthers(ctx context.Context) error {
 }
 
 // podProblem says why a Deployment has fewer Pods that work than it wants.
+//
+// why begins with "; " and follows the number of replicas; empty if the Pods show no cause. The first Pod with a cause decides, since
+// the others usually have the same.
 func (d *doctor) podProblem(ctx context.Context, p *appsv1.Deployment) (why, fix string, err error) {
 	selector := metav1.FormatLabelSelector(p.Spec.Selector)
 	list, err := d.kube.CoreV1().Pods(p.Namespace).List(ctx, metav1.ListOptions{LabelSelector: selector})
@@ -305,6 +326,9 @@ func (d *doctor) podProblem(ctx context.Context, p *appsv1.Deployment) (why, fix
 }
 
 // checkLeases looks at the processes that tell of themselves by Leases.
+//
+// A Lease that was not renewed in time belongs to a process that was killed. The others notice by the same rule, and take its work
+// over. The processes may run on nodes whose clocks differ by [maxSkew].
 func (d *doctor) checkLeases(ctx context.Context) error {
 	list, err := d.kube.CoordinationV1().Leases(d.namespace).List(ctx, metav1.ListOptions{LabelSelector: "sluice.dev/member"})
 	if err != nil {
@@ -337,6 +361,8 @@ func (d *doctor) checkLeases(ctx context.Context) error {
 }
 
 // checkKinds looks at what the objects of Sluice's own kinds say of themselves.
+//
+// A kind that is not installed has no check. The first few objects are named, since a cluster may have hundreds.
 func (d *doctor) checkKinds(ctx context.Context) error {
 	for _, k := range []struct{ kind, condition, fix string }{
 		{"Component", "Enforced", "kubectl describe components.sluice.dev"},
@@ -375,6 +401,8 @@ func (d *doctor) checkKinds(ctx context.Context) error {
 }
 
 // notTrue returns the message of a condition that is not True.
+//
+// An object without the condition is told of too. Its controller has not looked at it, which is the same to a user.
 func notTrue(o *unstructured.Unstructured, condition string) (string, bool) {
 	list, _, _ := unstructured.NestedSlice(o.Object, "status", "conditions")
 	for _, c := range list {

@@ -28,6 +28,10 @@ import (
 	"sluice.dev/internal/brief"
 )
 
+// This file looks at what stands between users and the API server: webhooks, admission policies, and the manifests that bring them. A
+// defect here is the worst, because it refuses writes in the whole cluster, or lets through what should be refused. For example, a
+// webhook whose Service has no ready Pod makes every write fail that it is asked about, if its failurePolicy is Fail.
+
 // soon is how long before its end a certificate that was not renewed is told of. Sluice renews earlier.
 const soon = 7 * 24 * time.Hour
 
@@ -40,6 +44,8 @@ type hook struct {
 }
 
 // checkWebhooks looks at who answers the webhooks, and by which certificate.
+//
+// One check is made for each webhook. The Service comes first: without a program that answers, the certificate does not matter.
 func (d *doctor) checkWebhooks(ctx context.Context) error {
 	hooks, err := d.listHooks(ctx)
 	if err != nil {
@@ -63,6 +69,9 @@ func (d *doctor) checkWebhooks(ctx context.Context) error {
 }
 
 // listHooks lists the webhooks of Sluice's configurations and of the conversion of its kinds.
+//
+// The order is that of the kinds, and within one that of the API server. If one kind may not be read, a check says so, and the list
+// is empty.
 func (d *doctor) listHooks(ctx context.Context) ([]hook, error) {
 	var out []hook
 	add := func(owner, name string, c admissionregistrationv1.WebhookClientConfig) {
@@ -113,6 +122,9 @@ func (d *doctor) listHooks(ctx context.Context) ([]hook, error) {
 }
 
 // unansweredReason says why nobody answers a webhook; empty where somebody does, or where that is not for the cluster to say.
+//
+// A Service without an EndpointSlice of a ready Pod counts as unanswered. What the user may not read counts as answered, because
+// other checks tell of missing rights.
 func (d *doctor) unansweredReason(ctx context.Context, h hook) (problem, fix string, err error) {
 	if h.service == "" {
 		return "", "", nil
@@ -146,6 +158,8 @@ func (d *doctor) unansweredReason(ctx context.Context, h hook) (problem, fix str
 }
 
 // certificateProblem says what is wrong with the authority that the API server trusts for the webhook.
+//
+// A bundle may hold an old and a new certificate. The one that ends last counts, because the API server accepts any of them.
 func (h hook) certificateProblem(now time.Time) (problem, fix string) {
 	if len(h.caBundle) == 0 {
 		return "the API server does not know its certificate: caBundle is empty", "start the role; it writes the caBundle"
@@ -178,6 +192,9 @@ func (h hook) certificateProblem(now time.Time) (problem, fix string) {
 
 // checkManifests compares what is installed with what this build installs for the same roles: objects that are missing, and rights,
 // kinds and policies that differ.
+//
+// Only the kinds in [comparedKinds] are compared field by field, and only after what operators may set was taken over. Of other kinds
+// it is enough that the object is there.
 func (d *doctor) checkManifests(ctx context.Context) error {
 	if len(d.deployments) == 0 {
 		return nil
@@ -248,7 +265,11 @@ func (d *doctor) checkManifests(ctx context.Context) error {
 	return nil
 }
 
-// addDifferences adds the check of an object with its first differences, and the command that removes all. apply is the one that installs the object.
+// addDifferences adds the check of an object with its first differences, and the command that removes all. apply is the one that
+// installs the object.
+//
+// A role binding with another role cannot be patched: the API server lets nobody change roleRef. It has to be deleted and applied
+// again.
 func (d *doctor) addDifferences(subject string, have *unstructured.Unstructured, list []difference, apply string) {
 	const most = 3
 	var fields []string
@@ -265,8 +286,10 @@ func (d *doctor) addDifferences(subject string, have *unstructured.Unstructured,
 	d.addCheck(Warn, subject, fix, "it is not as this version of sluice installs it: %s", strings.Join(fields, "; "))
 }
 
-// mayBeLeftOut reports whether values of the chart leave out an object that is missing: all network policies, or the disruption budget of a role with
-// one replica.
+// mayBeLeftOut reports whether values of the chart leave out an object that is missing: all network policies, or the disruption budget
+// of a role with one replica.
+//
+// networks is the number of network policies that are installed. With one of them, the values of the chart want all.
 func (d *doctor) mayBeLeftOut(want *unstructured.Unstructured, networks int) bool {
 	switch want.GetKind() {
 	case "NetworkPolicy":
@@ -292,6 +315,8 @@ func inNamespace(u *unstructured.Unstructured) string {
 }
 
 // installedOptions are those that the running Deployments were installed with.
+//
+// A role that this build does not know, of a newer version for instance, is told of and left out.
 func (d *doctor) installedOptions() config.Options {
 	o := d.flagOptions()
 	known := config.RoleNames()
@@ -306,6 +331,8 @@ func (d *doctor) installedOptions() config.Options {
 }
 
 // optionsOfMost sets the options for arguments that most resolvers have. counts has in how many each occurs.
+//
+// More than half of the resolvers must have an argument, since one of them may have been changed by hand.
 func (d *doctor) optionsOfMost(o *config.Options, counts map[string]int) {
 	all := 0
 	for role := range d.deployments {
@@ -331,6 +358,9 @@ func (d *doctor) optionsOfMost(o *config.Options, counts map[string]int) {
 }
 
 // flagOptions are the options that the arguments of the running Deployments tell, without roles.
+//
+// The arguments are the only record of how Sluice was installed, as a Helm release or as manifests of sluice manifests. What they do
+// not tell, such as the image, is not part of the comparison.
 func (d *doctor) flagOptions() config.Options {
 	o := config.Options{Image: "sluice", Namespace: d.namespace}
 	resolvers := map[string]int{} // arguments of resolvers, of which most have them
@@ -366,6 +396,9 @@ func (d *doctor) flagOptions() config.Options {
 }
 
 // checkPolicies looks at what the admission policies of Sluice and of its features need to work.
+//
+// A policy without a binding enforces nothing. A binding whose parameter is missing refuses every write that it matches, if its
+// parameterNotFoundAction is Deny.
 func (d *doctor) checkPolicies(ctx context.Context) error {
 	bindings, err := d.kube.AdmissionregistrationV1().ValidatingAdmissionPolicyBindings().List(ctx, metav1.ListOptions{})
 	if err != nil {
@@ -410,6 +443,8 @@ func (d *doctor) checkPolicies(ctx context.Context) error {
 }
 
 // checkPolicy looks at one policy and its bindings.
+//
+// good says that nothing is wrong with it, as far as the user may look. err means that the API server did not answer.
 func (d *doctor) checkPolicy(ctx context.Context, p *admissionregistrationv1.ValidatingAdmissionPolicy, bindings []admissionregistrationv1.ValidatingAdmissionPolicyBinding) (good bool, err error) {
 	subject := "ValidatingAdmissionPolicy " + p.Name
 	good = true

@@ -1,7 +1,7 @@
 package installation
 
-// How does an installed object differ from what this version installs? The API server is asked, by a dry run, what it would make of the
-// manifest: with its defaults, and without what others have added. What an operator sets is taken from the installed object first.
+// How does an installed object differ from what this version installs? The API server is asked, by a dry run, what it would make of
+// the manifest: with its defaults, and without what others have added. What an operator sets is taken from the installed object first.
 // For example a Deployment with hostNetwork: true, which the manifest does not have.
 
 import (
@@ -26,8 +26,10 @@ type difference struct {
 	is, want any
 }
 
-// differencesOf compares an installed object with its manifest. refused says why the API server has made no dry run; then fields that others have
-// added are not found.
+// differencesOf compares an installed object with its manifest. refused says why the API server has made no dry run; then fields that
+// others have added are not found.
+//
+// Fields outside of the named ones, such as status and metadata, are not compared: others write them.
 func differencesOf(ctx context.Context, client dynamic.ResourceInterface, manifest, have *unstructured.Unstructured) (list []difference, refused error) {
 	want := manifest.DeepCopy()
 	want.Object["metadata"] = have.Object["metadata"]
@@ -57,6 +59,8 @@ var comparedKinds = []string{
 
 // keepOperators takes over what operators and roles set: the values of the chart for Deployments, CA bundles, further subjects of a
 // binding, and the accounts that may write the status of requests.
+//
+// want is changed in place. A field that an operator has removed is removed from want too.
 func keepOperators(want, have *unstructured.Unstructured) {
 	w, h := want.Object, have.Object
 	switch want.GetKind() {
@@ -116,6 +120,9 @@ func withProxies(want, have any) any {
 }
 
 // withSettableArguments returns the arguments of a manifest in the order of those that a container has, with its settable ones.
+//
+// The order of arguments means nothing to the programs, so another order is no difference. An argument of the container that is
+// neither wanted nor settable is left out, and so found as a difference.
 func withSettableArguments(want, have any) any {
 	w, _ := want.([]any)
 	h, _ := have.([]any)
@@ -144,6 +151,8 @@ func fieldsAt(object map[string]any, path ...string) map[string]any {
 }
 
 // keepFields takes fields from another map, also that they are missing.
+//
+// For example, an operator has removed the resources of a container: then the manifest loses them too, and there is no difference.
 func keepFields(to, from map[string]any, names ...string) {
 	for _, name := range names {
 		if value, ok := from[name]; ok {
@@ -155,6 +164,8 @@ func keepFields(to, from map[string]any, names ...string) {
 }
 
 // forSameName calls a function for each pair of items with the same name.
+//
+// Items that only one of the lists has are left alone, and so found as differences.
 func forSameName(want, have any, do func(w, h map[string]any)) {
 	w, _ := want.([]any)
 	h, _ := have.([]any)
@@ -173,6 +184,8 @@ func asObject(v any) map[string]any {
 }
 
 // overlayWanted returns what is there with the fields that are wanted, as an apply without knowledge of the schema would make it.
+//
+// It stands in where the API server makes no dry run. Items of lists are matched by their position.
 func overlayWanted(have, want any) any {
 	switch w := want.(type) {
 	case map[string]any:
@@ -200,6 +213,9 @@ func overlayWanted(have, want any) any {
 }
 
 // appendDifferences appends the fields in which two values differ, each as near to the leaves as possible.
+//
+// Lists are compared by position. Lists of different lengths are compared item by item only if they begin alike; otherwise the whole
+// list is one difference, because each item would differ. path has the steps from the object to the values.
 func appendDifferences(list []difference, path []any, is, want any) []difference {
 	switch h := is.(type) {
 	case map[string]any:
@@ -237,8 +253,8 @@ func appendDifferences(list []difference, path []any, is, want any) []difference
 	return append(list, difference{path, is, want})
 }
 
-// beginAlike reports whether lists of different lengths differ in what stands at the end of the longer one: by the names of items, or by
-// the items themselves if they have none.
+// beginAlike reports whether lists of different lengths differ in what stands at the end of the longer one: by the names of items, or
+// by the items themselves if they have none.
 func beginAlike(h, w []any) bool {
 	for i := range min(len(h), len(w)) {
 		a, b := asObject(h[i])["name"], asObject(w[i])["name"]
@@ -289,8 +305,10 @@ func shortJSON(v any) string {
 	return brief.Cut(string(text), 80)
 }
 
-// patchOf is the JSON patch (RFC 6902) that removes differences. Its last operations remove fields and items, the last item first, so that
-// they move no other one.
+// patchOf is the JSON patch (RFC 6902) that removes differences. Its last operations remove fields and items, the last item first, so
+// that they move no other one.
+//
+// The path of an operation may have indices. An addition at the end of a list moves nothing, and a removal moves all items behind it.
 func patchOf(list []difference) string {
 	var removals []difference
 	list = slices.DeleteFunc(slices.Clone(list), func(d difference) bool {

@@ -16,12 +16,14 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/discovery"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/metadata"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/restmapper"
+	"k8s.io/client-go/tools/pager"
 )
 
 // DefaultNamespace is where Sluice runs unless its manifests were made for another namespace.
@@ -46,9 +48,8 @@ type Object struct {
 	// Reason says why it stays; empty for what is removed.
 	Reason string `json:"reason,omitempty"`
 
-	resource   schema.GroupVersionResource
-	uid        string
-	finalizers []string
+	resource schema.GroupVersionResource
+	uid      string
 }
 
 // String returns "KIND NAMESPACE/NAME".
@@ -171,6 +172,8 @@ var stages = []stage{
 }
 
 // hasKnownName tells whether the name is one that the manifests give: anybody can set their label.
+//
+// Without this check a removal would delete the objects of somebody who has copied a manifest with its labels.
 func (c *Cluster) hasKnownName(o *metav1.PartialObjectMetadata, kind string) bool {
 	if kind == "CustomResourceDefinition" {
 		_, group, _ := strings.Cut(o.Name, ".")
@@ -180,6 +183,9 @@ func (c *Cluster) hasKnownName(o *metav1.PartialObjectMetadata, kind string) boo
 }
 
 // Plan finds what a removal would do. It changes nothing.
+//
+// A CRD whose objects stay, stays with them, and so does what is not Sluice's in the namespace. The error means that something could
+// not be listed: then nothing is known to be safe.
 func (c *Cluster) Plan(ctx context.Context, o Options) (*Plan, error) {
 	p := &Plan{}
 	for _, s := range stages {
@@ -211,6 +217,8 @@ func (c *Cluster) Plan(ctx context.Context, o Options) (*Plan, error) {
 }
 
 // keepsKind counts the objects of a kind, and says why the CRD stays if it does.
+//
+// It also counts the objects for the plan. A kind that was never served has none.
 func (c *Cluster) keepsKind(ctx context.Context, p *Plan, crd string, o Options) (string, error) {
 	plural, group, _ := strings.Cut(crd, ".")
 	resource, err := c.mapper.ResourceFor(schema.GroupVersionResource{Group: group, Resource: plural})
@@ -239,6 +247,8 @@ func (c *Cluster) keepsKind(ctx context.Context, p *Plan, crd string, o Options)
 }
 
 // planNamespace adds the namespace, or what keeps it.
+//
+// Other objects in the namespace keep it, unless the options say otherwise. A namespace that does not exist is no error.
 func (c *Cluster) planNamespace(ctx context.Context, p *Plan, o Options) error {
 	namespace, err := c.objects.Resource(schema.GroupVersionResource{Version: "v1", Resource: "namespaces"}).Get(ctx, c.namespace, metav1.GetOptions{})
 	if apierrors.IsNotFound(err) {
@@ -268,6 +278,8 @@ func (c *Cluster) planNamespace(ctx context.Context, p *Plan, o Options) error {
 }
 
 // planBindings finds what users have bound to the ClusterRole that goes.
+//
+// The bindings stay in the plan as left, with what they are worth then. A user may want them again after the next installation.
 func (c *Cluster) planBindings(ctx context.Context, p *Plan) error {
 	bindings, err := c.credentialBindings(ctx)
 	if err != nil {
@@ -283,6 +295,8 @@ func (c *Cluster) planBindings(ctx context.Context, p *Plan) error {
 }
 
 // listObjects returns Sluice's objects of a kind, sorted. A kind that the API server does not serve has none.
+//
+// An object with Sluice's label and another name is in the result with a reason to stay.
 func (c *Cluster) listObjects(ctx context.Context, k schema.GroupKind, only func(*metav1.PartialObjectMetadata) bool) ([]Object, error) {
 	m, err := c.mapper.RESTMapping(k)
 	if meta.IsNoMatchError(err) {
@@ -320,37 +334,34 @@ func sortObjects(list []Object) {
 
 // eachObject lists in pages.
 func (c *Cluster) eachObject(ctx context.Context, resource schema.GroupVersionResource, o metav1.ListOptions, visit func(*metav1.PartialObjectMetadata)) error {
-	o.Limit = 500
-	for {
-		page, err := c.objects.Resource(resource).List(ctx, o)
-		if apierrors.IsNotFound(err) {
-			return nil // the kind has gone meanwhile
-		}
-		if err != nil {
-			return err
-		}
-		for i := range page.Items {
-			visit(&page.Items[i])
-		}
-		if o.Continue = page.Continue; o.Continue == "" {
-			return nil
-		}
+	list := func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) {
+		return c.objects.Resource(resource).List(ctx, o)
 	}
+	err := pager.New(list).EachListItem(ctx, o, func(o runtime.Object) error {
+		if m, ok := o.(*metav1.PartialObjectMetadata); ok {
+			visit(m)
+		}
+		return nil
+	})
+	if apierrors.IsNotFound(err) {
+		return nil // the kind has gone meanwhile
+	}
+	return err
 }
 
 func objectOf(o *metav1.PartialObjectMetadata, kind string, resource schema.GroupVersionResource) Object {
-	return Object{Kind: kind, Namespace: o.Namespace, Name: o.Name, resource: resource, uid: string(o.UID), finalizers: o.Finalizers}
+	return Object{Kind: kind, Namespace: o.Namespace, Name: o.Name, resource: resource, uid: string(o.UID)}
 }
 
 // inNamespace sorts what is in Sluice's namespace into what Sluice's programs have made there, and what others have. What is removed
 // by an earlier step of the plan and what Kubernetes puts into each namespace is neither.
+//
+// Kinds that cannot be listed count as others, with a word in place of a name: they may have objects, and deleting the namespace
+// would delete these too.
 func (c *Cluster) inNamespace(ctx context.Context, p *Plan) (own, others []Object, err error) {
 	lists, err := discovery.ServerPreferredNamespacedResources(c.discovery)
-	if lists == nil && err != nil {
-		return nil, nil, err
-	}
 	var partial *discovery.ErrGroupDiscoveryFailed
-	if err != nil && !errors.As(err, &partial) {
+	if err != nil && (lists == nil || !errors.As(err, &partial)) {
 		return nil, nil, err
 	}
 	// An aggregated API that is down may have objects there.

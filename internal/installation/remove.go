@@ -18,6 +18,9 @@ import (
 	"k8s.io/client-go/util/retry"
 )
 
+// A removal deletes step by step, and waits until the objects of a step are gone. The order keeps the cluster usable at each moment:
+// nothing calls what is gone. Programs that still run would make some objects again, so the plan is made once more at the end.
+
 // ErrBack says that something was there again after its removal.
 var ErrBack = errors.New("a program of Sluice still runs and makes again what was removed: stop it, and run the same command again")
 
@@ -50,6 +53,7 @@ func (c *Cluster) Remove(ctx context.Context, p *Plan, o Options, told func(*Ste
 			}
 		}
 	}
+	// A controller that still runs may have made an object again after its step.
 	again, err := c.Plan(ctx, o)
 	if err != nil {
 		return err
@@ -62,6 +66,8 @@ func (c *Cluster) Remove(ctx context.Context, p *Plan, o Options, told func(*Ste
 
 // createdAgain returns the objects that a plan made after a removal has to remove. An object that the plan p left is not one of
 // them: it only lost its reason to stay meanwhile, as a CRD does whose last object expires.
+//
+// An object is told from those that the plan left by its UID, so one of the same name that was made again counts.
 func createdAgain(p, after *Plan) []string {
 	var back []string
 	for _, s := range after.Steps {
@@ -80,6 +86,8 @@ func refusedByGuard(err error) bool {
 }
 
 // releaseCRD makes a CRD that stays independent of the program that converts its objects: it serves the stored version alone.
+//
+// Without that, every read of an object in the other version would fail once the program is gone.
 func (c *Cluster) releaseCRD(ctx context.Context, o *Object) error {
 	if o.Kind != "CustomResourceDefinition" || !strings.HasSuffix(o.Name, ".resolution.tekton.dev") {
 		return nil
@@ -104,6 +112,8 @@ func (c *Cluster) releaseCRD(ctx context.Context, o *Object) error {
 	return nil
 }
 
+// deleteObject deletes an object if it is still the one of the plan. Before a CRD or a namespace goes, Sluice's finalizers leave the
+// objects in it, or these would never be gone: the programs that act on the finalizers are stopped by then.
 func (c *Cluster) deleteObject(ctx context.Context, o *Object) error {
 	uid := types.UID(o.uid)
 	policy := metav1.DeletePropagationBackground
@@ -137,8 +147,11 @@ func (c *Cluster) deleteObject(ctx context.Context, o *Object) error {
 	return nil
 }
 
-// removeFinalizers takes Sluice's finalizers off the objects of a resource that go, in one namespace or in all: who would act on them has
-// gone.
+// removeFinalizers takes Sluice's finalizers off the objects of a resource that go, in one namespace or in all: who would act on them
+// has gone.
+//
+// The patch has the resource version, so a finalizer that somebody adds meanwhile is not lost. Objects with other finalizers keep
+// these.
 func (c *Cluster) removeFinalizers(ctx context.Context, resource schema.GroupVersionResource, namespace string) error {
 	resource, err := c.mapper.ResourceFor(resource)
 	if meta.IsNoMatchError(err) {
@@ -173,6 +186,9 @@ func (c *Cluster) removeFinalizers(ctx context.Context, resource schema.GroupVer
 }
 
 // waitUntilGone waits until the object is gone.
+//
+// If the context ends, the error names the finalizers that still hold the object. Another object of the same name means that a
+// program has made it again.
 func (c *Cluster) waitUntilGone(ctx context.Context, o *Object) error {
 	var held []string
 	err := wait.PollUntilContextCancel(ctx, interval, true, func(ctx context.Context) (bool, error) {

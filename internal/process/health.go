@@ -13,6 +13,10 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
+// A process may run many roles, and is ready when all of them are. A role whose CRD is not installed cannot begin. If the operator
+// has named the role, the process is not ready, so that a rollout stops. If all roles were asked for, the role is idle, and the
+// others work.
+
 // servedLook is how often a part that waits for a CRD looks for it.
 const servedLook = 2 * time.Second
 

@@ -13,6 +13,9 @@ import (
 	"time"
 )
 
+// A rollout ends a Pod while the API server still sends to it. A webhook that closed its connections at once would make writes fail
+// in the cluster. So a server that is to end answers for some seconds more, and asks its clients to connect anew.
+
 // How long a webhook is still served after its process was told to end, and how long calls that run then may take. Pods have 30 s.
 const (
 	// settleTime is the least: clients still come until the cluster has told them that the process is going.
@@ -21,9 +24,9 @@ const (
 	graceTime  = 10 * time.Second // the longest time-out of our webhooks
 )
 
-// ListenUntilDone serves until ctx is done, and then lets calls that run end. A webhook first drains its connections: net/http does not repeat
-// a POST whose connection the server has closed, so that the API server would refuse the write. From then on each answer tells
-// the client to close the connection, for settleTime at least, and until none is open or drainTime is over.
+// ListenUntilDone serves until ctx is done, and then lets calls that run end. A webhook first drains its connections: net/http does
+// not repeat a POST whose connection the server has closed, so that the API server would refuse the write. From then on each answer
+// tells the client to close the connection, for settleTime at least, and until none is open or drainTime is over.
 func ListenUntilDone(ctx context.Context, address string, handler http.Handler, secure *tls.Config, errs *log.Logger, ready func()) error {
 	var config net.ListenConfig
 	l, err := config.Listen(ctx, "tcp", address)
@@ -58,8 +61,8 @@ func ListenUntilDone(ctx context.Context, address string, handler http.Handler, 
 	return nil
 }
 
-// drainAfterDone makes a server close each connection after its next answer once ctx is done. The function waits for settleTime, and then
-// until none is open, at most drainTime in all.
+// drainAfterDone makes a server close each connection after its next answer once ctx is done. The function waits for settleTime, and
+// then until none is open, at most drainTime in all.
 func drainAfterDone(ctx context.Context, server *http.Server) func(context.Context) {
 	var open atomic.Int64
 	server.ConnState = func(_ net.Conn, s http.ConnState) {

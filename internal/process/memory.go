@@ -10,6 +10,10 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 )
 
+// A process in a container is killed when it takes more memory than its limit. So the limit is divided at the start: between Go's
+// heap and the processes of git, and within the heap between fetches, writes and the cache. For example, of 512 MiB a process with
+// resolvers has 288 MiB for the heap and 160 MiB for git, and 64 MiB are left for what neither counts.
+
 // defaultMemory is the limit of memory where the container has none, in bytes: that of the Deployments in package config.
 const defaultMemory = 512 << 20
 
@@ -40,8 +44,8 @@ const leastMemory = 64 << 20
 // gcPercent is for a process that lives long and waits most of the time.
 const gcPercent = 100
 
-// ApplyMemoryLimits divides the memory that the container has, or that is given, and has Go keep to its part and collect garbage often,
-// unless GOMEMLIMIT and GOGC say otherwise.
+// ApplyMemoryLimits divides the memory that the container has, or that is given, and has Go keep to its part and collect garbage
+// often, unless GOMEMLIMIT and GOGC say otherwise.
 func ApplyMemoryLimits(getenv func(string) string, given string, resolvers bool) (MemoryShares, error) {
 	out := divideMemory(defaultMemory, resolvers)
 	// The limit of version 2 of control groups, and of version 1, which has a huge number for none.

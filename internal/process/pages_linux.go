@@ -12,8 +12,8 @@ import (
 var mapping = regexp.MustCompile(`\A([0-9a-f]+)-([0-9a-f]+) (\S+) \S+ \S+ \S+\s*(.*)\z`)
 
 // releaseProgramPages takes the pages of the program's file out of the process: the start needs most of them, an idle process few. The
-// system maps them again when they are needed, from its cache of files. It leaves alone what can be written, and what was changed, as a
-// loader does.
+// system maps them again when they are needed, from its cache of files. It leaves alone what can be written, and what was changed, as
+// a loader does.
 func releaseProgramPages() error {
 	program, err := os.Readlink("/proc/self/exe")
 	if err != nil {

@@ -282,8 +282,8 @@ func (p *Process) roleNames() []string {
 	return out
 }
 
-// spamKeyOf identifies the events that share a limit. Those of one object and one reason do: by client-go's own key, many events of one
-// reason, such as Restored while two clients contend for a policy, leave no room for others of the object.
+// spamKeyOf identifies the events that share a limit. Those of one object and one reason do: by client-go's own key, many events of
+// one reason, such as Restored while two clients contend for a policy, leave no room for others of the object.
 func spamKeyOf(e *corev1.Event) string {
 	o := e.InvolvedObject
 	return strings.Join([]string{e.Source.Component, o.APIVersion, o.Kind, o.Namespace, o.Name, string(o.UID), e.Type, e.Reason}, "/")

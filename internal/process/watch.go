@@ -16,6 +16,9 @@ import (
 	"github.com/spf13/pflag"
 )
 
+// What a process tells about itself to operators: profiles and settings in force on request, and metrics about its build and its
+// certificates.
+
 // addDebug serves profiles, and what is in force.
 func (p *Process) addDebug(mux *http.ServeMux) {
 	mux.HandleFunc("GET /debug/pprof/", pprof.Index)
@@ -50,6 +53,8 @@ func (p *Process) rememberTaken(name string, apply func(map[string]string) error
 	}
 }
 
+// settingsTaken returns the settings in force by the name of their ConfigMap, in copies without the passwords that URLs in them may
+// have.
 func (p *Process) settingsTaken() map[string]map[string]string {
 	out := map[string]map[string]string{}
 	for key, value := range p.taken.Range {

@@ -10,6 +10,9 @@ import (
 	"time"
 )
 
+// An operator may have cert-manager, or another program, make the certificate. Then it is in files that change while the process
+// runs.
+
 // Files is a certificate that somebody else keeps in a folder, as tls.crt and tls.key: a mounted Secret of cert-manager's,
 // for example. It is read anew when the file of the certificate changes.
 type Files struct {

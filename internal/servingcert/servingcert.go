@@ -182,6 +182,8 @@ func (c *Certificate) isUsable(secret *corev1.Secret) bool {
 	return !slices.ContainsFunc(c.Hosts, func(host string) bool { return cert.VerifyHostname(host) != nil })
 }
 
+// generatePair makes a key and a self-signed certificate for the hosts, in PEM, under the keys of a TLS Secret. previous is the
+// certificate that is still served by other replicas; the API server trusts both until the next renewal.
 func (c *Certificate) generatePair(previous []byte) (map[string][]byte, error) {
 	private, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {

@@ -17,7 +17,7 @@ import (
 // recursions run through several files; at most one pair of files in twenty may use each other against the order. A name with an asterisk stands
 // for files that are one layer.
 var layers = map[string]string{
-	"apply": `object event order warning client normal owned unowned mapping parts annotations inventory model preflight_permission takeover version
+	"apply": `values object event order warning client normal owned unowned mapping parts annotations inventory model preflight_permission takeover version
 		conflict foreign relocate ready live wait waves process shelter count protect gates preflight_feature lock preflight_crd
 		namespace preflight rebase prune local versioned replace leftover history adopt helm newschema rehearse plan run diff doc`,
 	"compat": `doc told model tree example same places comparison steps alike refusal format names conversion witness afterupdate decide change claims twins digest

@@ -429,7 +429,7 @@ func (d *deliverer) makePlan(ctx context.Context, cfg *config.Config) (err error
 // report becomes part of the result. Otherwise it is printed if --report asks for it, or if there is anything to
 // say.
 func (d *deliverer) runPreflights(ctx context.Context, cfg *config.Config) (bool, error) {
-	ran, err := d.applier.Preflight(ctx, d.plan, apply.PreflightOptions{Enabled: cfg.Enabled})
+	ran, err := d.applier.Preflight(ctx, d.plan, cfg.Enabled)
 	d.told.wipeBar()
 	if err != nil {
 		return false, err

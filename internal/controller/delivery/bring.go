@@ -24,9 +24,15 @@ import (
 	"sluice.dev/report"
 )
 
+// This file applies what was fetched: it checks the source, runs the preflights, writes the objects as the ServiceAccount of the
+// delivery, and ends the round with the conditions that say what happened. Each way a round can end has one function. For example, a
+// source that the preflights stop ends in endBlocked, which also keeps the running objects as they were delivered.
+
 func ruleIDs() []string { return preflight.Rules() }
 
 // preflightRules writes the preflights of a spec as a configuration of kapp's.
+//
+// The order of the spec stays. A preflight without a configuration has the defaults that it has in kapp.
 func preflightRules(list []v1alpha1.Preflight) ([]byte, error) {
 	type rule struct {
 		Name   string          `json:"name"`
@@ -43,12 +49,17 @@ func preflightRules(list []v1alpha1.Preflight) ([]byte, error) {
 }
 
 // impersonatedConfig is the configuration that acts as the ServiceAccount.
+//
+// The API server judges each request by the rights of that account. So a delivery can do no more than the people who may use the
+// account.
 func (r *run) impersonatedConfig() *rest.Config {
 	c := rest.CopyConfig(r.Config)
 	c.Impersonate = rest.ImpersonationConfig{UserName: "system:serviceaccount:" + r.d.Namespace + ":" + r.accountName()}
 	return c
 }
 
+// newApplier returns an applier that acts as the ServiceAccount. It names this process as the holder of locks, so that others can say
+// whom they wait for. It does not contact the cluster.
 func (r *run) newApplier() (*apply.Applier, error) {
 	namespace := cmp.Or(r.d.Spec.TargetNamespace, r.d.Namespace)
 	holder := "Delivery " + keyOf(r.d).String()
@@ -58,7 +69,19 @@ func (r *run) newApplier() (*apply.Applier, error) {
 	return apply.New(r.impersonatedConfig(), apply.Options{Namespace: namespace, Now: r.Clock.Now, Holder: holder, Locks: &r.locks})
 }
 
+// resumedApplier returns an applier that holds the lock of the delivery's app if its last run is not complete. The caller must always
+// call unlock.
+func (r *run) resumedApplier(ctx context.Context) (a *apply.Applier, unlock func(), err error) {
+	if a, err = r.newApplier(); err != nil {
+		return nil, func() {}, err
+	}
+	return a.Resume(ctx, r.d.Namespace, r.d.Name)
+}
+
 // checkAndApply checks and applies the fetched objects, and returns when to check again.
+//
+// What was blocked before is not judged again as long as source, spec and annotation are the same, with one exception: the features
+// that are off may have changed. process outlives the time-out of the round, and is for what has to be done after it.
 func (r *run) checkAndApply(process context.Context, cfg *config.Config, got *fetched) time.Duration {
 	ctx, cancel := context.WithTimeoutCause(process, r.applyTimeout(), errTimeout)
 	defer cancel()
@@ -81,11 +104,7 @@ func (r *run) checkAndApply(process context.Context, cfg *config.Config, got *fe
 			return again
 		}
 	}
-	a, err := r.newApplier()
-	if err != nil {
-		return r.endFailed(ctx, got, err)
-	}
-	a, unlock, err := a.Resume(ctx, r.d.Namespace, r.d.Name)
+	a, unlock, err := r.resumedApplier(ctx)
 	defer unlock()
 	if err != nil {
 		return r.endFailed(ctx, got, err)
@@ -145,6 +164,8 @@ func (r *run) carryOut(ctx, process context.Context, a *apply.Applier, request a
 }
 
 // decodeFetched reads the objects that were fetched, and the configuration that comes with them.
+//
+// An error is about the source, unless ctx has ended. brought has the rules for the order and the readiness of objects.
 func decodeFetched(ctx context.Context, got *fetched) (set *input.Set, objects []apply.Object, brought *config.Config, err error) {
 	if set, err = input.DecodeObjects(ctx, got.name, got.data); err == nil {
 		objects, brought, err = objectsOf(set)
@@ -153,6 +174,9 @@ func decodeFetched(ctx context.Context, got *fetched) (set *input.Set, objects [
 }
 
 // endRefused ends a round whose source is not applied.
+//
+// The conditions Applied and Ready get the reason. What was applied before stays, and its drift is corrected from the memory of the
+// process.
 func (r *run) endRefused(process context.Context, cfg *config.Config, got *fetched, reason, message string) time.Duration {
 	r.d.Status.Request = got.request
 	r.setCondition(v1alpha1.ConditionApplied, metav1.ConditionFalse, reason, message)
@@ -161,6 +185,8 @@ func (r *run) endRefused(process context.Context, cfg *config.Config, got *fetch
 	return again
 }
 
+// tellLost adds an event if the inventory of the app was lost. The plan makes a new one from the source, which cannot have objects
+// that the source no longer has.
 func (r *run) tellLost(plan *apply.Plan) {
 	if plan.Lost() {
 		r.events = append(r.events, event{corev1.EventTypeWarning, v1alpha1.ReasonInventoryLost, "the inventory was lost and is created again; objects that the source no longer has may be left over: sluice adopt " + r.d.Name + " -n " + r.d.Namespace + " finds and records them"})
@@ -168,6 +194,8 @@ func (r *run) tellLost(plan *apply.Plan) {
 }
 
 // mayWait reports whether the next round goes on with a plan whose objects are not ready.
+//
+// The time counts from the start that the inventory has, so another process does not begin it anew.
 func (r *run) mayWait(plan *apply.Plan, err error) bool {
 	return isWaiting(err) && !isLocked(err) && r.now.Sub(plan.Started()) < r.applyTimeout()
 }
@@ -182,6 +210,9 @@ func (r *run) takeOver() []string {
 }
 
 // applyPlan applies a plan. If others have changed objects that the delivery has applied before, another plan reverts these changes.
+//
+// The returned plan is the one that was applied. Fields of others that the delivery has never applied stay a conflict, which is the
+// error.
 func (r *run) applyPlan(ctx context.Context, a *apply.Applier, request apply.Request, plan *apply.Plan) (*apply.Plan, error) {
 	err := a.Apply(ctx, plan)
 	conflict, ok := errors.AsType[*apply.ConflictError](err)
@@ -224,8 +255,11 @@ func objectsOf(set *input.Set) ([]apply.Object, *config.Config, error) {
 }
 
 // runPreflights runs the preflights and reports whether they stop the plan.
+//
+// Its decision goes into the status, so that the same source is not judged, and told of, again. Stored objects that could not be read
+// make it an error and no decision, because the next try may read them.
 func (r *run) runPreflights(ctx context.Context, cfg *config.Config, a *apply.Applier, plan *apply.Plan, set *input.Set, got *fetched, decision *v1alpha1.Decided) (bool, error) {
-	ran, err := a.Preflight(ctx, plan, apply.PreflightOptions{Enabled: cfg.Enabled})
+	ran, err := a.Preflight(ctx, plan, cfg.Enabled)
 	if err != nil {
 		return false, err
 	}
@@ -296,11 +330,14 @@ func (r *run) isDrift(ctx context.Context, a *apply.Applier, plan *apply.Plan, e
 }
 
 // endApplied ends a round that has applied the fetched objects.
+//
+// The event is Applied for content that is new, and DriftCorrected for a change without a new content or spec. Rounds that change
+// nothing send none.
 func (r *run) endApplied(ctx context.Context, a *apply.Applier, plan *apply.Plan, got *fetched) time.Duration {
 	st := &r.d.Status
 	counts := fmt.Sprintf("%d created, %d updated, %d deleted, %d unchanged",
 		plan.Count(apply.Create), plan.Count(apply.Update)+plan.Count(apply.Replace), plan.Count(apply.Delete), plan.Count(apply.Unchanged))
-	changed := plan.Count(apply.Create)+plan.Count(apply.Update)+plan.Count(apply.Replace)+plan.Count(apply.Delete) > 0
+	changed := plan.Changes() > 0
 	if note := plan.UntriedNote(); note != "" {
 		counts += "; " + note
 	}
@@ -339,8 +376,8 @@ func (r *run) endDelivered(ctx context.Context, a *apply.Applier, got *fetched) 
 	return min(r.checkReady(ctx, a), again)
 }
 
-// endFailed says why nothing, or not everything, was applied, and returns when to try again. The fetched content is used again until it is
-// as old as the interval.
+// endFailed says why nothing, or not everything, was applied, and returns when to try again. The fetched content is used again until
+// it is as old as the interval.
 func (r *run) endFailed(ctx context.Context, got *fetched, err error) time.Duration {
 	again := r.retryPause(keyOf(r.d), r.checkInterval())
 	if isLocked(err) {
@@ -378,6 +415,8 @@ func isWaiting(err error) bool {
 }
 
 // endWaiting releases the worker while the apply waits for others, and returns when to continue.
+//
+// The conditions become Unknown, and no event is sent. The pause grows with each round, up to [lastWait].
 func (r *run) endWaiting(got *fetched, err error) time.Duration {
 	if r.now.Sub(got.ended) >= r.checkInterval() {
 		r.d.Status.Request = got.request
@@ -389,6 +428,9 @@ func (r *run) endWaiting(got *fetched, err error) time.Duration {
 }
 
 // applyReason returns reason and message for an error of an apply.
+//
+// The order of the cases matters: an error that came with the end of the time is a time-out, whatever it says. Flags of sluice apply
+// in the message become fields of the spec.
 func applyReason(ctx context.Context, err error, account string) (reason, message string) {
 	message = strings.ReplaceAll(err.Error(), "--force-conflicts", "spec.force: true")
 	message = strings.ReplaceAll(message, "--take-over", "spec.takeOver")

@@ -13,6 +13,9 @@ import (
 	"sluice.dev/internal/apiclient"
 )
 
+// The way to Deliveries. The controller reads a delivery from the API server and not from the cache before it works on it: the status
+// is its memory, and an older one would make it do the last round again.
+
 const (
 	resource = "deliveries"
 	kind     = "Delivery"
@@ -50,6 +53,7 @@ func (c *client) updateStatus(ctx context.Context, d *v1alpha1.Delivery) error {
 // byDependency indexes deliveries by those that they depend on.
 const byDependency = "dependency"
 
+// newInformer returns an informer of all deliveries, which finds those that depend on a given one by the index byDependency.
 func (c *client) newInformer() cache.SharedIndexInformer {
 	list := cache.NewListWatchFromClient(c.rest, resource, "", fields.Everything())
 	return cache.NewSharedIndexInformer(list, &v1alpha1.Delivery{}, 0, cache.Indexers{byDependency: func(o any) ([]string, error) {

@@ -6,6 +6,9 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
+// Drift is corrected also while the source is unavailable. For that the process remembers what each delivery has applied last, within
+// a bound for all of them together.
+
 // maxContents bounds the remembered contents of all deliveries, in bytes.
 const maxContents = 64 << 20
 

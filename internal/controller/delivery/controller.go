@@ -27,6 +27,10 @@ import (
 	"sluice.dev/requester"
 )
 
+// The controller does one round for a delivery at a time. A delivery is due when it changes, when its request ends, when one that it
+// depends on becomes ready, or when its interval is over. Deliveries of different namespaces take turns, so that one team with many
+// of them does not hold up the others.
+
 // Role is the role of sluice serve that runs this controller.
 const Role = "delivery"
 
@@ -65,8 +69,8 @@ type Controller struct {
 	Members Members
 	// Store has content that is too large for a ResolutionRequest; nil: such content is an error.
 	Store requester.Store
-	// Archive returns the YAML and JSON files below a folder of an archive of Flux, as one stream. The content at the address has the digest.
-	// A [*requester.FailedError] has the precise cause.
+	// Archive returns the YAML and JSON files below a folder of an archive of Flux, as one stream. The content at the address has the
+	// digest. A [*requester.FailedError] has the precise cause.
 	Archive  func(ctx context.Context, url, digest, folder string) ([]byte, error)
 	Metrics  *Metrics
 	Recorder record.EventRecorder
@@ -185,6 +189,8 @@ func (c *Controller) onUpdate(before, after any) {
 	}
 }
 
+// onDelete drops what the process remembers of a delivery that is gone, and queues those that depend on it: they have to say that it
+// is missing.
 func (c *Controller) onDelete(o any) {
 	if last, ok := o.(cache.DeletedFinalStateUnknown); ok {
 		o = last.Obj
@@ -224,7 +230,8 @@ func (c *Controller) retryPause(k types.NamespacedName, most time.Duration) time
 	return min(c.failures.When(k), most)
 }
 
-// reconcileSafely is reconcile with protection from panics: a panic causes a retry of this delivery, and does not affect others.
+// reconcileSafely is reconcileDelivery with protection from panics: a panic causes a retry of this delivery, and does not affect
+// others.
 func (c *Controller) reconcileSafely(ctx context.Context, k types.NamespacedName) (again time.Duration) {
 	defer func() {
 		if r := recover(); r != nil {

@@ -10,6 +10,10 @@ import (
 	"sluice.dev/api/v1alpha1"
 )
 
+// A delivery can wait for others: spec.dependsOn names them. It waits until they are ready with their present specs. A circle would
+// wait for ever, so it is reported as one. For example: a depends on b, and b on a; both say so in the condition Ready, with the
+// reason DependencyCycle.
+
 // isReady reports whether a delivery is ready with its present spec.
 func isReady(d *v1alpha1.Delivery) bool {
 	c := meta.FindStatusCondition(d.Status.Conditions, v1alpha1.ConditionReady)
@@ -36,6 +40,8 @@ func waitsFor(d *v1alpha1.Delivery, find func(types.NamespacedName) *v1alpha1.De
 }
 
 // reachesDelivery reports whether from depends on target, directly or through others.
+//
+// It looks at each delivery once, so a circle of others ends the search as well.
 func reachesDelivery(from *v1alpha1.Delivery, target types.NamespacedName, find func(types.NamespacedName) *v1alpha1.Delivery) bool {
 	seen := map[types.NamespacedName]bool{keyOf(from): true}
 	todo := []*v1alpha1.Delivery{from}

@@ -45,7 +45,7 @@ func (r *run) isApplied(digest string) bool {
 // recordDrift records in the status the objects of a plan that others have changed. It reports whether nothing else is to do, as with
 // driftPolicy Warn.
 func (r *run) recordDrift(ctx context.Context, a *apply.Applier, request apply.Request, plan *apply.Plan) (stop bool, err error) {
-	if plan.Count(apply.Create)+plan.Count(apply.Update)+plan.Count(apply.Replace)+plan.Count(apply.Delete) == 0 {
+	if plan.Changes() == 0 {
 		return false, nil
 	}
 	found, err := a.Try(ctx, plan, apply.TryOptions{})

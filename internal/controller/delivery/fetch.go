@@ -20,6 +20,10 @@ import (
 	"sluice.dev/requester"
 )
 
+// The source is fetched by a ResolutionRequest, like those of a Tekton run: the resolvers have the rights, the caches and the
+// policies. The controller creates the request and goes on with other work. Its end queues the delivery again, and then this file
+// reads the content. The next round deletes the request and creates another one.
+
 // lookAgain bounds the delay that a missed event can cause.
 const lookAgain = time.Minute
 
@@ -37,7 +41,7 @@ type fetched struct {
 // fetchSource returns the content of the source. Until the source is fetched, it returns nil and when to check again.
 //
 // Each round has its own request, because an ended request never changes. The status names the request of the last round, which
-// fetch deletes first. An ended request that the status does not name belongs to this round.
+// this call deletes first. An ended request that the status does not name belongs to this round.
 func (r *run) fetchSource(ctx context.Context, resolver string, spec resolutionv1beta1.ResolutionRequestSpec) (*fetched, time.Duration) {
 	gvk := v1alpha1.SchemeGroupVersion.WithKind(kind)
 	owner := requester.OwnedBy(r.d, gvk)
@@ -94,6 +98,8 @@ func (r *run) fetchSource(ctx context.Context, resolver string, spec resolutionv
 }
 
 // revisionOf is the revision that a resource says it is of; its digest if it says none.
+//
+// A commit (sha1) comes before a digest of the remote (sha256), because people know their commits.
 func revisionOf(resource *requester.Resource) *v1alpha1.Revision {
 	digest := contentDigest(resource.Data)
 	out := &v1alpha1.Revision{Revision: digest, Digest: digest}
@@ -120,6 +126,9 @@ func failureMessage(failed *requester.FailedError) string {
 }
 
 // endUnresolved says that the source could not be fetched, and returns when to try again.
+//
+// An error that only says that the API server does not answer changes no condition: it could not be written either. Causes that need
+// a person make the delivery Stalled.
 func (r *run) endUnresolved(ctx context.Context, err error) time.Duration {
 	var message string
 	reason := v1alpha1.ReasonResolutionFailed

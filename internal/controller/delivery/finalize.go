@@ -19,11 +19,17 @@ import (
 	"sluice.dev/internal/brief"
 )
 
+// This file deletes what was delivered when a delivery is deleted, if its policy says so. With another policy, the objects and the
+// inventory stay, and sluice delete can remove them later.
+
 // A delivery with deletionPolicy Delete has a finalizer: its objects are deleted before the delivery is. The controller tries for
 // spec.timeout. After that, the remaining objects and the inventory stay, and the delivery is deleted, so that nothing blocks it
 // for ever.
 
 // setFinalizer adds or removes the finalizer of a delivery.
+//
+// The patch has the resource version that was read: another write in between is a conflict. d gets the new version, so that its
+// status can be written next.
 func (c *client) setFinalizer(ctx context.Context, d *v1alpha1.Delivery, want bool) error {
 	if slices.Contains(d.Finalizers, v1alpha1.FinalizerDelivery) == want {
 		return nil
@@ -44,7 +50,8 @@ func (c *client) setFinalizer(ctx context.Context, d *v1alpha1.Delivery, want bo
 	return nil
 }
 
-// finalizeDelivery deletes the objects of a delivery, if its policy says so, and then releases the delivery. It returns when to continue.
+// finalizeDelivery deletes the objects of a delivery, if its policy says so, and then releases the delivery. It returns when to
+// continue.
 func (r *run) finalizeDelivery(process context.Context) time.Duration {
 	if !slices.Contains(r.d.Finalizers, v1alpha1.FinalizerDelivery) {
 		return 0
@@ -82,12 +89,11 @@ func (r *run) finalizeDelivery(process context.Context) time.Duration {
 }
 
 // deleteAll deletes the delivered objects, and returns a sentence about those that stay.
+//
+// Objects in namespaces and CRDs that would take along what is not the delivery's are among those that stay. A delivery that has
+// delivered nothing has none.
 func (r *run) deleteAll(ctx context.Context) (kept []string, err error) {
-	a, err := r.newApplier()
-	if err != nil {
-		return nil, err
-	}
-	a, unlock, err := a.Resume(ctx, r.d.Namespace, r.d.Name)
+	a, unlock, err := r.resumedApplier(ctx)
 	defer unlock()
 	if err != nil {
 		return nil, err

@@ -19,6 +19,10 @@ import (
 	"sluice.dev/requester"
 )
 
+// A delivery can take what a source of Flux has fetched, instead of fetching itself. It reads the source as the ServiceAccount of the
+// delivery, so nobody gets content through a delivery that the account may not see. For example: a GitRepository with revision
+// main@sha1:ab12, of which the archive is downloaded by URL and checked by its digest.
+
 // fluxPoll is how often a source of Flux is looked at. Nothing watches it: it is read as the ServiceAccount of each delivery.
 const fluxPoll = 30 * time.Second
 
@@ -82,6 +86,8 @@ func whyUnready(u *unstructured.Unstructured) (exact, message string) {
 }
 
 // sourceMoved reports whether the source of Flux has another revision than the one that was fetched last.
+//
+// It is false if the source cannot be read now: the next round will tell that.
 func (r *run) sourceMoved(ctx context.Context) bool {
 	if r.d.Spec.Source.Flux == nil {
 		return false

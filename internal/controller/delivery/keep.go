@@ -36,6 +36,9 @@ import (
 const stopped = "a later revision is not applied: the preflights stop it"
 
 // checkRunning checks the running objects, if a check is due, and returns when to check again.
+//
+// It is due once in a round: KeptTime has the last check, and CheckedTime the last round. If the process does not remember the
+// content, it asks for exactly the revision that was applied.
 func (r *run) checkRunning(process context.Context, cfg *config.Config) time.Duration {
 	st := &r.d.Status
 	if st.Applied == nil {
@@ -101,6 +104,8 @@ func (r *run) keepWaits(err error) time.Duration {
 }
 
 // recordRestored records that drift was corrected.
+//
+// changed is what was done, such as "1 updated". The event names the revision that runs, not the later one that is stopped.
 func (r *run) recordRestored(changed string) {
 	st := &r.d.Status
 	r.events = append(r.events, event{corev1.EventTypeNormal, v1alpha1.ReasonDriftCorrected, "corrected the changes of others to " + st.Applied.Revision + ": " + changed})
@@ -109,6 +114,8 @@ func (r *run) recordRestored(changed string) {
 }
 
 // correctMeanwhile corrects drift, once in an interval, while the source is unavailable.
+//
+// A failure of an earlier generation does not count, because the spec may ask for other objects by now.
 func (r *run) correctMeanwhile(ctx context.Context, cfg *config.Config) {
 	c := r.findCondition(v1alpha1.ConditionResolved)
 	if c == nil || c.Status != metav1.ConditionFalse || c.ObservedGeneration != r.d.Generation {
@@ -162,8 +169,8 @@ func (r *run) correctFromMemory(process context.Context, cfg *config.Config, due
 // notPutRight begins the part of the message of Ready about drift.
 const notPutRight = "; drift of delivered objects is not corrected: "
 
-// fetchSeparately fetches the source by a separate request, and deletes the request after reading it. Its content cannot change, so a request that
-// is left over from another round can be used as well.
+// fetchSeparately fetches the source by a separate request, and deletes the request after reading it. Its content cannot change, so a
+// request that is left over from another round can be used as well.
 func (r *run) fetchSeparately(ctx context.Context, resolver string, spec resolutionv1beta1.ResolutionRequestSpec) (*requester.Resource, error) {
 	owner := requester.OwnedBy(r.d, v1alpha1.SchemeGroupVersion.WithKind(kind))
 	name, err := requester.Name(resolver, r.d.Namespace+"/"+r.d.Name, spec)
@@ -222,8 +229,11 @@ func pinnedRequest(s *v1alpha1.DeliverySource, applied *v1alpha1.Revision) (reso
 	return resolver, spec, nil
 }
 
-// restoreObjects changes the running objects back to the delivered state, and returns a description of the changes. It deletes nothing,
-// because others may depend on the drift. It creates nothing that was not delivered, and does only what the preflights allow.
+// restoreObjects changes the running objects back to the delivered state, and returns a description of the changes. It deletes
+// nothing, because others may depend on the drift. It creates nothing that was not delivered, and does only what the preflights allow.
+//
+// The preflights judge the applied revision, so what stopped the later one does not matter here. data is the content that was
+// applied. An object that the present spec would make and the inventory does not have ends it: the spec has changed since.
 func (r *run) restoreObjects(ctx context.Context, cfg *config.Config, data []byte) (changed string, err error) {
 	name := sourceName(&r.d.Spec.Source)
 	set, err := input.DecodeObjects(ctx, name, data)
@@ -234,11 +244,7 @@ func (r *run) restoreObjects(ctx context.Context, cfg *config.Config, data []byt
 	if err != nil {
 		return "", err
 	}
-	a, err := r.newApplier()
-	if err != nil {
-		return "", err
-	}
-	a, unlock, err := a.Resume(ctx, r.d.Namespace, r.d.Name)
+	a, unlock, err := r.resumedApplier(ctx)
 	defer unlock()
 	if err != nil {
 		return "", err
@@ -261,7 +267,7 @@ func (r *run) restoreObjects(ctx context.Context, cfg *config.Config, data []byt
 			return "", fmt.Errorf("the spec has changed since, and %s would be another object", id)
 		}
 	}
-	ran, err := a.Preflight(ctx, plan, apply.PreflightOptions{Enabled: cfg.Enabled})
+	ran, err := a.Preflight(ctx, plan, cfg.Enabled)
 	if err != nil {
 		return "", err
 	}
@@ -284,8 +290,10 @@ func (r *run) restoreObjects(ctx context.Context, cfg *config.Config, data []byt
 
 // sameFeatures reports whether the preflight FeatureGates has the same findings as when the delivery was blocked. If the settings have
 // changed since, the delivery is judged again.
+//
+// Only this preflight is run, because everything else that the decision depends on is in [v1alpha1.Decided].
 func (r *run) sameFeatures(ctx context.Context, a *apply.Applier, plan *apply.Plan) (bool, error) {
-	ran, err := a.Preflight(ctx, plan, apply.PreflightOptions{Enabled: func(name string) bool { return name == apply.FeatureGates }})
+	ran, err := a.Preflight(ctx, plan, func(name string) bool { return name == apply.FeatureGates })
 	if err != nil {
 		return false, err
 	}

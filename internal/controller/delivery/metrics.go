@@ -10,6 +10,9 @@ import (
 	"sluice.dev/internal/metric"
 )
 
+// Metrics have a value for each delivery that this process works on. When another process takes a delivery over, its values go here,
+// or two processes would report different states of it.
+
 // Metrics are the metrics of deliveries.
 type Metrics struct {
 	ready, blocked *prometheus.GaugeVec
@@ -29,6 +32,7 @@ func NewMetrics(r prometheus.Registerer) *Metrics {
 	return m
 }
 
+// setGauges sets the values of a delivery from its conditions, as they are after a round.
 func (m *Metrics) setGauges(d *v1alpha1.Delivery) {
 	value := func(yes bool) float64 {
 		if yes {

@@ -14,10 +14,14 @@ import (
 	"sluice.dev/internal/migrate"
 )
 
+// A source may remove a version of a CRD in which objects are still stored. The API server refuses that. With spec.migrate the
+// objects are rewritten in the storage version first, as sluice migrate does it.
+
 // tellProgress is how often the status shows the progress of a migration.
 const tellProgress = 5 * time.Second
 
-// migrateFirst migrates stored objects, if spec.migrate asks for it, and reports whether that ends the round, and when to check again then.
+// migrateFirst migrates stored objects, if spec.migrate asks for it, and reports whether that ends the round, and when to check again
+// then.
 func (r *run) migrateFirst(ctx, process context.Context, cfg *config.Config, got *fetched, set *input.Set) (again time.Duration, ended bool) {
 	if !r.d.Spec.Migrate {
 		return 0, false
@@ -32,8 +36,11 @@ func (r *run) migrateFirst(ctx, process context.Context, cfg *config.Config, got
 	return 0, false
 }
 
-// migrateObjects migrates the stored objects of the CRDs that lose a version with the source. It says why the source cannot be applied, if objects
-// are refused. An error may be temporary: the next round continues.
+// migrateObjects migrates the stored objects of the CRDs that lose a version with the source. It says why the source cannot be
+// applied, if objects are refused. An error may be temporary: the next round continues.
+//
+// The status is written while it works, so that users see the progress. If that fails, the migration ends: another process may work
+// on the delivery.
 func (r *run) migrateObjects(ctx context.Context, set *input.Set) (refused string, err error) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)

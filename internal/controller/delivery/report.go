@@ -19,6 +19,9 @@ import (
 	"sluice.dev/report"
 )
 
+// What the preflights found goes into three places: the condition has the few worst findings in one sentence, the status has some
+// more with their witnesses, and a ConfigMap has the whole report. Each place has a limit of its own.
+
 const (
 	reportPrefix = "sluice-report-"
 	// maxWorst bounds the findings in the status, maxWitness each of their witnesses, in bytes.
@@ -28,9 +31,12 @@ const (
 	maxReport = 800 << 10
 )
 
+// objectCount is a number in the type that a status has for it.
 func objectCount(n int) int32 { return int32(min(n, math.MaxInt32)) } //nolint:gosec // bounded
 
 // summarizeReport returns the findings for the status. The report is sorted within CRDs; here the worst of all come first.
+//
+// Suppressed findings and notes are counted, and not listed.
 func summarizeReport(found *report.Report) *v1alpha1.DeliveryReport {
 	s := found.Summary()
 	out := &v1alpha1.DeliveryReport{Fail: objectCount(s.Fail), Warn: objectCount(s.Warn), Undecided: objectCount(s.Undecided), Notes: objectCount(s.Notes)}
@@ -58,6 +64,7 @@ func allLevels() []report.Level {
 	return append(out, "")
 }
 
+// shortFinding returns a finding in the size that a status has room for. Longer texts are cut at the end.
 func shortFinding(f *report.Finding) v1alpha1.DeliveryFinding {
 	out := v1alpha1.DeliveryFinding{
 		Rule: f.Rule, Level: string(f.Level), Severity: string(f.Severity), CRD: f.CRD, Version: f.Version, Path: brief.Clip(f.Path, maxEvent),
@@ -73,6 +80,8 @@ func shortFinding(f *report.Finding) v1alpha1.DeliveryFinding {
 }
 
 // blockedMessage describes in a few lines what stops a revision.
+//
+// The worst findings come first, with one stored object as an example, and then where the whole report is.
 func blockedMessage(revision string, r *v1alpha1.DeliveryReport, s report.Summary) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%d findings stop %s", s.Fail, revision)
@@ -108,6 +117,9 @@ func blockedMessage(revision string, r *v1alpha1.DeliveryReport, s report.Summar
 }
 
 // publishReport writes the whole report, as the ServiceAccount, into a ConfigMap that is deleted with the delivery.
+//
+// The JSON may take the whole room of a ConfigMap, and the text half of it. Of two that do not fit together, the JSON stays. A
+// ConfigMap of the name that is not the delivery's stays as it is, and is an error.
 func (r *run) publishReport(ctx context.Context, found *report.Report) (string, error) {
 	data := map[string]string{}
 	for key, format := range map[string]string{"report.json": "json", "report.txt": "text"} {

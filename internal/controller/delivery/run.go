@@ -22,6 +22,10 @@ import (
 	"sluice.dev/internal/sourceurl"
 )
 
+// A round decides what is due for a delivery: nothing yet, a look at objects that were not ready, the correction of drift, or a new
+// fetch. The decision comes from the status alone, so any process can make it. For example, a delivery that was blocked is not judged
+// again before its interval is over, unless its spec or the annotation changes.
+
 // run is one look at a delivery. It changes the status of d, which the caller writes.
 type run struct {
 	*Controller
@@ -57,6 +61,9 @@ var ended = []string{
 }
 
 // deliverDue does the due work and returns when to check again, 0 for not before something changes.
+//
+// Before the interval is over, only what was not ready, or is blocked, is looked at again. The order of the steps is that of their
+// cost: the configuration and the dependencies are checked before anything is fetched.
 func (r *run) deliverDue(ctx context.Context) time.Duration {
 	st := &r.d.Status
 	if r.d.Spec.Suspend {
@@ -109,6 +116,8 @@ func (r *run) deliverDue(ctx context.Context) time.Duration {
 }
 
 // readConfiguration reads spec.preflights as kapp's configuration.
+//
+// A spec that names no preflights has the standard one alone, CRDUpgradeSafety. One with an empty list has none.
 func (r *run) readConfiguration() (*config.Config, error) {
 	if r.d.Spec.Preflights == nil {
 		return &config.Config{}, nil
@@ -181,6 +190,8 @@ func requestFor(s *v1alpha1.DeliverySource) (resolver string, spec resolutionv1b
 }
 
 // mayImpersonate asks whether the controller may act as the ServiceAccount, and returns when to ask again if not.
+//
+// Without this question, each request of the round would be refused, and the status would blame the account.
 func (r *run) mayImpersonate(ctx context.Context) time.Duration {
 	ns, account := r.d.Namespace, r.accountName()
 	review, err := r.Kube.AuthorizationV1().SelfSubjectAccessReviews().Create(ctx, &authorizationv1.SelfSubjectAccessReview{
@@ -207,6 +218,9 @@ func (r *run) endWithProblem(reason, message string) time.Duration {
 }
 
 // endRound ends a round.
+//
+// The token of the annotation and the time go into the status. By them, any process knows that nothing is due before the interval is
+// over. Earlier failures are forgotten.
 func (r *run) endRound() time.Duration {
 	r.d.Status.Asked = r.askedToken()
 	r.d.Status.CheckedTime = metaTime(r.now)

@@ -8,10 +8,14 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
 
 	"sluice.dev/api/v1alpha1"
 	"sluice.dev/internal/brief"
 )
+
+// Conditions and events of a delivery. A condition says what is so, and an event that something has changed: the same message again
+// sends no event.
 
 const (
 	// maxMessage bounds the message of a condition, in bytes.
@@ -51,6 +55,8 @@ func isRefusedAsInvalid(err error) bool {
 }
 
 // setStalled sets the condition Stalled from the condition Ready. If this round has not set Ready, what was known of its cause stays.
+//
+// kstatus takes an object with Stalled for failed for good. So it is set only where waiting does not help.
 func (r *run) setStalled() {
 	ready, before := r.findCondition(v1alpha1.ConditionReady), r.findCondition(v1alpha1.ConditionStalled)
 	holds := ready != nil && (r.stuck || slices.Contains(stalled, ready.Reason) || before != nil && before.Reason == ready.Reason && before.Message == ready.Message)
@@ -66,8 +72,8 @@ func metaTime(t time.Time) *metav1.Time {
 	return &s
 }
 
-// sendEvents sends events about the changes since before: about actions, and about Ready if its status or reason has changed. If another
-// finding now stops a stopped delivery, that is an event as well.
+// sendEvents sends events about the changes since before: about actions, and about Ready if its status or reason has changed. If
+// another finding now stops a stopped delivery, that is an event as well.
 func (r *run) sendEvents(before *v1alpha1.Delivery) {
 	for _, e := range r.events {
 		r.Recorder.Event(r.d, e.kind, e.reason, brief.Clip(e.message, maxEvent))
@@ -77,7 +83,7 @@ func (r *run) sendEvents(before *v1alpha1.Delivery) {
 	if is == nil || is.Status == metav1.ConditionUnknown {
 		return
 	}
-	again := is.Reason == v1alpha1.ReasonBlocked && !sameDecision(before.Status.Decided, r.d.Status.Decided)
+	again := is.Reason == v1alpha1.ReasonBlocked && !ptr.Equal(before.Status.Decided, r.d.Status.Decided)
 	if was != nil && was.Status == is.Status && was.Reason == is.Reason && !again {
 		return
 	}
@@ -86,10 +92,6 @@ func (r *run) sendEvents(before *v1alpha1.Delivery) {
 		eventType = corev1.EventTypeNormal
 	}
 	r.Recorder.Event(r.d, eventType, is.Reason, brief.Clip(is.Message, maxEvent))
-}
-
-func sameDecision(a, b *v1alpha1.Decided) bool {
-	return a == nil && b == nil || a != nil && b != nil && *a == *b
 }
 
 // sameSubject reports whether two decisions are about the same content and settings, apart from the features in use.

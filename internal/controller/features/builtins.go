@@ -12,6 +12,9 @@ import (
 	"sluice.dev/feature"
 )
 
+// Features can gate resources that no CRD defines, such as Pods. Only discovery knows which versions these have. A plan is made for
+// each event of a component, so the answers are kept for some minutes.
+
 // builtIns knows the resources that no CRD defines: Kubernetes' own, and those of aggregated API servers. Their schemas are not known.
 type builtIns struct {
 	discovery discovery.DiscoveryInterface
@@ -26,8 +29,10 @@ type builtInGroup struct {
 	resources map[string][]feature.Version
 }
 
-// findVersions returns the versions of a resource; none if there is no such resource. Answers from before since do not count. During a question
-// to the API server, only callers that need its answer wait.
+// findVersions returns the versions of a resource; none if there is no such resource. Answers from before since do not count. During a
+// question to the API server, only callers that need its answer wait.
+//
+// A resource that was found counts for [lookAgain], one that was not for [lookSoon]: somebody may be waiting for it.
 func (b *builtIns) findVersions(ctx context.Context, group, resource string, since time.Time) ([]feature.Version, error) {
 	b.mu.Lock()
 	g := b.groups[group]

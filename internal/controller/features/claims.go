@@ -14,9 +14,14 @@ import (
 	"sluice.dev/feature/policy"
 )
 
+// A feature can gate a whole version of a kind. Its ratchet lets objects pass that are in this version already, and managed fields
+// tell that. A client can send managed fields of its own, and in any version or by the status, so that an object seems to be in the
+// closed version. This file makes the webhooks that see such writes. The API server calls them only for writes with that claim,
+// because they would slow down every status otherwise.
+
 const (
-	// claimsHook is in the names of webhooks with the path of askReject. The API server calls them for writes in other versions than those
-	// that are closed as a whole, and for writes of the status.
+	// claimsHook is in the names of webhooks with the path of askReject. The API server calls them for writes in other versions than
+	// those that are closed as a whole, and for writes of the status.
 	claimsHook = "claim"
 	// claimsCondition is the name of their only match condition. orElse joins the alternatives in it.
 	claimsCondition, orElse = "claims-a-version", "\n|| "
@@ -43,10 +48,10 @@ func aboutClaims(name string) bool {
 }
 
 // claimHooks returns webhooks for writes in other versions than those that are closed as a whole, and for writes of the status, if the
-// write claims to be in such a version. The reason: the ratchet of a closed version relies on managed fields, and a client can send any
-// managed fields. Policies check the same. Only writes with such a claim wait for the webhook. If conditions cannot select them, no
-// write is refused because the webhook is down, and a write waits for a second at most, so that writes of the status do not wait for a
-// gate. The number of webhooks follows from the bound of a condition's length; it is 0 if no version is closed as a whole. Name,
+// write claims to be in such a version. The reason: the ratchet of a closed version relies on managed fields, and a client can send
+// any managed fields. Policies check the same. Only writes with such a claim wait for the webhook. If conditions cannot select them,
+// no write is refused because the webhook is down, and a write waits for a second at most, so that writes of the status do not wait
+// for a gate. The number of webhooks follows from the bound of a condition's length; it is 0 if no version is closed as a whole. Name,
 // address and namespaces are not set.
 func claimHooks(closed map[hookedResource][]*feature.Target, conditions bool) (out []hook) {
 	ways := map[string]hookedResource{}
@@ -99,6 +104,9 @@ func askAnyway(w *hook) {
 
 // keepClaims adds the alternatives of the stored webhook about claims to the wanted ones. During a transition, this webhook cannot be
 // called for every write as others are, because its rules include the status.
+//
+// If the conditions of both would be too long together, the API server asks for every write, and does not wait for the answer longer
+// than a second.
 func keepClaims(w, have *hook) {
 	ways := slices.Concat(claimWays(w), claimWays(have))
 	slices.Sort(ways)

@@ -11,6 +11,9 @@ import (
 	"sluice.dev/internal/apiclient"
 )
 
+// The way to Components, Features and FeatureReports. The informers hold all of them, because a plan needs the neighbours of a
+// component as well.
+
 const (
 	componentsResource = "components"
 	featuresResource   = "features"

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"runtime/debug"
 	"slices"
 	"sync"
 	"time"
@@ -20,12 +19,18 @@ import (
 	"sluice.dev/feature/policy"
 )
 
+// The controller works on one component at a time: it plans, enforces the plan, and writes the status. Anything that may change the
+// result queues the component: its own objects, the policies and webhooks that were made for it, its settings, reports of processes,
+// or the end of a time. A look at a component that is in order writes nothing.
+
 // Run works until ctx is done. It calls ready when it has seen all existing objects.
 func (c *Controller) Run(ctx context.Context, ready func()) error {
 	c.runSessions(ctx, func(ctx context.Context, can server) error { return c.runSession(ctx, can, ready) })
 	return nil
 }
 
+// runSession runs one session until outer ends or the API server has other abilities, and returns the cause. Its goroutines have
+// ended when it returns. The order of the deferred calls matters: the queue ends before the watches that feed it.
 func (c *Controller) runSession(outer context.Context, can server, ready func()) error {
 	ctx, cancel := context.WithCancelCause(outer)
 	defer cancel(nil)
@@ -78,13 +83,15 @@ func (c *Controller) runSession(outer context.Context, can server, ready func())
 		}
 	})
 	for range workers {
-		wg.Go(func() { c.workOff(ctx, s.queue, s.failures, s.reconcileSafely) })
+		wg.Go(func() { c.workOff(ctx, s.queue, s.failures, s.reconcileComponent) })
 	}
 	<-ctx.Done()
 	return context.Cause(ctx)
 }
 
 // watchedKinds lists the watched kinds of admissionregistration.k8s.io/v1.
+//
+// A kind that the API server does not serve is left out: its informer would never be in sync.
 func (s *session) watchedKinds() map[string]runtime.Object {
 	out := map[string]runtime.Object{
 		validatingHooks: &admissionregistrationv1.ValidatingWebhookConfiguration{},
@@ -102,6 +109,9 @@ func (s *session) watchedKinds() map[string]runtime.Object {
 }
 
 // watchResource watches the objects of a resource that the controller has made.
+//
+// The configurations of webhooks are watched by name, and a change there is about all components. Other objects are watched by the
+// label of the controller.
 func (s *session) watchResource(resource string, of runtime.Object) (cache.SharedIndexInformer, error) {
 	list := cache.NewFilteredListWatchFromClient(s.objects.rest, resource, metav1.NamespaceAll, func(o *metav1.ListOptions) {
 		if resource == validatingHooks || resource == mutatingHooks {
@@ -150,18 +160,10 @@ func (s *session) queueAll() {
 	}
 }
 
-// reconcileSafely is reconcile with a panic turned into an error, so that one component does not stop the others.
-func (s *session) reconcileSafely(ctx context.Context, key string) (again time.Duration, err error) {
-	defer func() {
-		if r := recover(); r != nil {
-			s.Log.Error("a reconciliation panicked", "component", key, "panic", r, "stack", string(debug.Stack()))
-			err = errors.New("the controller failed: this is a mistake in it, and its log has more")
-		}
-	}()
-	return s.reconcileComponent(ctx, key)
-}
-
 // reconcileComponent does the due work for a component and returns when to check again, 0 for not before something changes.
+//
+// The key is the name of a component, [anchors] or [addressUser]. The order of the steps is that of what may go wrong: without a plan
+// nothing is written, and the status is written last, with what became of the rest.
 func (s *session) reconcileComponent(ctx context.Context, key string) (time.Duration, error) {
 	if key == addressUser {
 		s.queueAll()
@@ -201,6 +203,8 @@ func (s *session) reconcileComponent(ctx context.Context, key string) (time.Dura
 }
 
 // deleteMade deletes the objects that were made for a deleted component.
+//
+// Bindings go before policies. The features of the component are told that it is gone.
 func (s *session) deleteMade(ctx context.Context, name string) error {
 	s.settings.keepOnly(name, nil)
 	for _, near := range s.rememberedOf(name).near {
@@ -228,8 +232,8 @@ func (s *session) deleteMade(ctx context.Context, name string) error {
 	return errors.Join(errs...)
 }
 
-// maintainAnchors maintains the objects that belong to no component, and removes webhooks of components that were deleted while no controller
-// ran.
+// maintainAnchors maintains the objects that belong to no component, and removes webhooks of components that were deleted while no
+// controller ran.
 func (s *session) maintainAnchors(ctx context.Context) error {
 	var errs []error
 	for _, want := range anchorObjects(s.Namespace, s.server) {

@@ -16,11 +16,18 @@ import (
 	"sluice.dev/feature/policy"
 )
 
+// This file brings the stored policies and webhooks to the wanted state, in an order in which no gated part is open for a moment:
+// additions first, then changes, and removals when what takes over is in force. What could not be done is recorded in the outcome,
+// and the status tells it. For example, a policy that the API server refuses stays as it was, and the feature is not Enforced.
+
 // observeWithin is the time to wait for the API server's type check of a policy. After that, the policy counts as one without a type
 // check, because not every cluster runs the controller that records it.
 const observeWithin = 20 * time.Second
 
 // enforcePlan writes the wanted objects, and returns when to check again.
+//
+// Settings that are not known yet stop it, because policies of other settings might open a part. Between two writes of the policies
+// of one component there is a pause, so that a series of changes costs few writes.
 func (s *session) enforcePlan(ctx context.Context, p *plan, done *outcome) time.Duration {
 	done.failed, done.waiting, done.fresh = map[string]error{}, map[string]bool{}, map[string]bool{}
 	done.warned, done.frozen, done.removed = map[string]string{}, s.frozenPolicies(p), map[string]bool{}
@@ -33,8 +40,8 @@ func (s *session) enforcePlan(ctx context.Context, p *plan, done *outcome) time.
 		return 0
 	}
 	wanted, additions, settling, changes := s.compareObjects(p, done)
-	// If a part moves from one policy to another, for example because a version now has a schema of its own, it must be in force in the
-	// new policy before it is removed from the old one.
+	// If a part moves from one policy to another, for example because a version now has a schema of its own, it must be in force in
+	// the new policy before it is removed from the old one.
 	changes, later := inOrder(additions, settling, changes)
 	writes := additions
 	for _, c := range changes {
@@ -66,8 +73,8 @@ func (s *session) enforcePlan(ctx context.Context, p *plan, done *outcome) time.
 	return done.wait
 }
 
-// compareObjects compares the wanted objects with those that are there. wanted has their keys. additions are not there, changes are there in
-// another form, and settling are there and perhaps not in force yet.
+// compareObjects compares the wanted objects with those that are there. wanted has their keys. additions are not there, changes are
+// there in another form, and settling are there and perhaps not in force yet.
 func (s *session) compareObjects(p *plan, done *outcome) (wanted map[string]bool, additions, settling []object, changes []change) {
 	wanted = map[string]bool{}
 	for _, o := range p.set.Objects() {
@@ -109,8 +116,8 @@ func (s *session) untilNextWrite(component string) time.Duration {
 	return pause - s.Clock.Since(s.written[component])
 }
 
-// writeObjects writes objects one by one. If one takes the API server too long, the others wait for the next attempt, so that the status says
-// so now: each may take half a minute.
+// writeObjects writes objects one by one. If one takes the API server too long, the others wait for the next attempt, so that the
+// status says so now: each may take half a minute.
 func (s *session) writeObjects(ctx context.Context, writes []object, done *outcome) {
 	for i, want := range writes {
 		if err := s.writeObject(ctx, want, done); !apierrors.IsTimeout(err) && !apierrors.IsServerTimeout(err) {
@@ -123,6 +130,7 @@ func (s *session) writeObjects(ctx context.Context, writes []object, done *outco
 	}
 }
 
+// writeObject writes one object. Its error is in the outcome as well, where the status finds it.
 func (s *session) writeObject(ctx context.Context, want object, done *outcome) error {
 	stored, err := s.objects.applyObject(ctx, want)
 	s.Metrics.countWrite(resourceOf(want), "apply", err)
@@ -138,6 +146,9 @@ func (s *session) writeObject(ctx context.Context, want object, done *outcome) e
 }
 
 // recordTypeCheck records the API server's type check of an object, and how long to wait for it.
+//
+// A policy that was just written is not in force yet, and counts as waiting. A warning of the type check changes nothing but the
+// message.
 func (s *session) recordTypeCheck(have object, done *outcome) {
 	s.mu.Lock()
 	age := s.Clock.Since(s.applied[keyOf(have)].at)
@@ -166,8 +177,8 @@ func (s *session) recordTypeCheck(have object, done *outcome) {
 	}
 }
 
-// pendingGates are the gates with an object that is not in force yet, because it could not be written or was written just now. The objects
-// that enforced them before stay until it is in force.
+// pendingGates are the gates with an object that is not in force yet, because it could not be written or was written just now. The
+// objects that enforced them before stay until it is in force.
 func (p *plan) pendingGates(done *outcome) map[string]bool {
 	out := map[string]bool{}
 	for gate, list := range p.enforcersByGate() {
@@ -210,6 +221,9 @@ func (s *session) removeOthers(ctx context.Context, p *plan, wanted map[string]b
 }
 
 // enforceByHook makes the API server call the webhook for the parts that need it.
+//
+// If the definition of a feature that the webhook enforces has become bad, its webhooks stay as they are. If a resource is missing,
+// the rules about it stay too, so that nothing is open when the resource comes back.
 func (s *session) enforceByHook(ctx context.Context, p *plan, done *outcome) {
 	address := s.settings.watchedState(ctx, addressUser, v1alpha1.ConfigMapReference{Namespace: s.Namespace, Name: Address})
 	if !address.known {

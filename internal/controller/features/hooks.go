@@ -17,6 +17,10 @@ import (
 	"sluice.dev/feature/policy"
 )
 
+// Which webhooks does a component need? Policies are the rule, and the webhook judges what they cannot say on this API server, for
+// example drops where it serves no mutating policies. One webhook is asked about all parts with the same purpose. For example,
+// shop.reject.feature.sluice.dev refuses, and fails closed, while shop.warn.feature.sluice.dev only warns, and fails open.
+
 const (
 	validatingHooks = "validatingwebhookconfigurations"
 	mutatingHooks   = "mutatingwebhookconfigurations"
@@ -41,8 +45,8 @@ const (
 	hookSuffix    = ".feature.sluice.dev"
 )
 
-// The purposes of webhooks. Each has a path of its own, because a write that may be refused waits for the webhook (failurePolicy Fail),
-// and a write that only gets a warning does not.
+// The purposes of webhooks. Each has a path of its own, because a write that may be refused waits for the webhook (failurePolicy
+// Fail), and a write that only gets a warning does not.
 const (
 	askReject = "reject"
 	askWarn   = "warn"
@@ -82,6 +86,8 @@ func (h *hookSet) only(of func(group, resource string) bool) *hookSet {
 	return &hookSet{some(h.validating), some(h.mutating)}
 }
 
+// keepHooks returns the wanted webhooks with the stored ones that are not among them. A webhook that is in both lists gets the rules
+// of both.
 func keepHooks(want, stored []hook) []hook {
 	// The conditions of the wanted webhooks may leave out objects for which kept ones are needed. Then no condition applies.
 	for i := range stored {
@@ -140,10 +146,13 @@ func (p *plan) unwarnedGates(webhook bool) map[string]error {
 type hookedResource struct{ group, resource string }
 
 // question is what the webhooks of one name are asked about, by resource.
-type question struct {
-	versions  map[hookedResource][]string
-	targets   map[hookedResource][]*feature.Target
-	elsewhere map[hookedResource][]string // versions of which objects are not converted to be judged
+type question map[hookedResource]*askedParts
+
+// askedParts is what a webhook is asked about in one resource.
+type askedParts struct {
+	versions  []string // of its rule
+	targets   []*feature.Target
+	elsewhere []string // versions of which objects are not converted to be judged
 }
 
 // hookMaker makes the webhooks of a component.
@@ -154,13 +163,15 @@ type hookMaker struct {
 	// conditions tells whether the API server knows match conditions.
 	conditions bool
 
-	asks   map[string]*question
+	asks   map[string]question
 	closed map[hookedResource][]*feature.Target // versions of which managed fields are trusted
 }
 
 // hooksOf lists what of a component the webhook is asked for. conditions tells whether the API server knows match conditions.
+//
+// The order of the webhooks is fixed, because the stored ones are compared with them.
 func hooksOf(p *plan, namespace string, address map[string]string, conditions bool) *hookSet {
-	m := &hookMaker{p, namespace, address, conditions, map[string]*question{}, map[hookedResource][]*feature.Target{}}
+	m := &hookMaker{p, namespace, address, conditions, map[string]question{}, map[hookedResource][]*feature.Target{}}
 	m.collectQuestions()
 	name := p.component.Name
 	// Sluice has to be able to run before it can be asked.
@@ -220,6 +231,9 @@ func (m *hookMaker) collectQuestions() {
 }
 
 // addQuestion has the webhook asked about the parts of a feature.
+//
+// Features that name different versions of a resource with a conversion webhook are asked about under different names; see
+// [namedVersions]. The versions in elsewhere are those that all features of a question leave to another webhook.
 func (m *hookMaker) addQuestion(ask string, f *feature.Feature, e *policy.Enforced) {
 	k, version := hookedResource{e.Group, e.Resource}, cmp.Or(e.Version, "*")
 	if f.Spec.Parts[e.Part].WholeVersion {
@@ -227,26 +241,26 @@ func (m *hookMaker) addQuestion(ask string, f *feature.Feature, e *policy.Enforc
 	} else if r, ok := m.plan.model.Resource(e.Group, e.Resource); ok && r.Converted {
 		ask += namedVersions(f, e)
 	}
-	a := m.asks[ask]
-	if a == nil {
-		a = &question{map[hookedResource][]string{}, map[hookedResource][]*feature.Target{}, map[hookedResource][]string{}}
-		m.asks[ask] = a
+	if m.asks[ask] == nil {
+		m.asks[ask] = question{}
 	}
 	others := policy.ElsewhereJudged(m.plan.model, f, e.Group, e.Resource)
-	if before, ok := a.elsewhere[k]; ok {
-		others = slices.DeleteFunc(others, func(v string) bool { return !slices.Contains(before, v) })
+	a := m.asks[ask][k]
+	if a == nil {
+		a = &askedParts{elsewhere: others}
+		m.asks[ask][k] = a
 	}
-	a.elsewhere[k] = others
+	a.elsewhere = slices.DeleteFunc(a.elsewhere, func(v string) bool { return !slices.Contains(others, v) })
 	for i := range f.Targets {
 		if t := &f.Targets[i]; t.Part == e.Part && t.Group == e.Group && t.Resource == e.Resource && t.Version == e.Version {
-			a.targets[k] = append(a.targets[k], t)
+			a.targets = append(a.targets, t)
 			if ask == askReject+wholeVersions && t.WholeVersion && f.Spec.Ratchet != v1alpha1.Unchanged {
 				m.closed[k] = append(m.closed[k], t)
 			}
 		}
 	}
-	if !slices.Contains(a.versions[k], version) {
-		a.versions[k] = append(a.versions[k], version)
+	if !slices.Contains(a.versions, version) {
+		a.versions = append(a.versions, version)
 	}
 }
 
@@ -269,20 +283,20 @@ func (m *hookMaker) makeHook(ask string, namespaces *metav1.LabelSelector, fail 
 		FailurePolicy: &fail, MatchPolicy: matchPolicy(ask, m.conditions), NamespaceSelector: namespaces, ObjectSelector: &metav1.LabelSelector{},
 		SideEffects: new(admissionregistrationv1.SideEffectClassNone), TimeoutSeconds: new(int32(10)), AdmissionReviewVersions: []string{"v1"},
 	}
-	if a := m.asks[ask]; a != nil {
-		w.Rules = a.resourceRules()
+	if q := m.asks[ask]; q != nil {
+		w.Rules = q.resourceRules()
 		if m.conditions {
-			w.MatchConditions = append(versionConditions(a.versions, a.elsewhere), matchConditions(a.targets)...)
+			w.MatchConditions = append(q.versionConditions(), q.matchConditions()...)
 		}
 	}
 	return w
 }
 
 // resourceRules has a rule for each resource.
-func (a *question) resourceRules() (out []admissionregistrationv1.RuleWithOperations) {
-	for k, v := range a.versions {
-		slices.Sort(v)
-		out = append(out, ruleFor(k.group, v, append([]string{k.resource}, policy.Subresources(k.group, k.resource)...), admissionregistrationv1.AllScopes))
+func (q question) resourceRules() (out []admissionregistrationv1.RuleWithOperations) {
+	for k, a := range q {
+		slices.Sort(a.versions)
+		out = append(out, ruleFor(k.group, a.versions, append([]string{k.resource}, policy.Subresources(k.group, k.resource)...), admissionregistrationv1.AllScopes))
 	}
 	sortRules(out)
 	return out
@@ -339,8 +353,8 @@ func purposeOf(ask string) string {
 	return strings.TrimSuffix(ask, wholeVersions)
 }
 
-// matchPolicy makes the API server convert objects of other versions to one in the rules: a version may be new, or have other names for
-// gated fields. Webhooks for whole versions do not convert.
+// matchPolicy makes the API server convert objects of other versions to one in the rules: a version may be new, or have other names
+// for gated fields. Webhooks for whole versions do not convert.
 func matchPolicy(ask string, conditions bool) *admissionregistrationv1.MatchPolicyType {
 	if ask == askSettings || strings.HasSuffix(ask, wholeVersions) || !conditions {
 		return new(admissionregistrationv1.Exact)
@@ -349,10 +363,10 @@ func matchPolicy(ask string, conditions bool) *admissionregistrationv1.MatchPoli
 }
 
 // versionConditions leave out objects of versions that are not converted before they are judged.
-func versionConditions(versions, elsewhere map[hookedResource][]string) (out []admissionregistrationv1.MatchCondition) {
+func (q question) versionConditions() (out []admissionregistrationv1.MatchCondition) {
 	var ways []string
-	for r, list := range elsewhere {
-		list = slices.DeleteFunc(slices.Clone(list), func(v string) bool { return slices.Contains(versions[r], v) || slices.Contains(versions[r], "*") })
+	for r, a := range q {
+		list := slices.DeleteFunc(slices.Clone(a.elsewhere), func(v string) bool { return slices.Contains(a.versions, v) || slices.Contains(a.versions, "*") })
 		if len(list) == 0 {
 			continue
 		}
@@ -368,19 +382,22 @@ func versionConditions(versions, elsewhere map[hookedResource][]string) (out []a
 
 // matchConditions let some writes pass without the webhook, even if it is down: writes that only change metadata and status, and
 // objects without any of the gated fields. The webhook judges the others.
-func matchConditions(targets map[hookedResource][]*feature.Target) []admissionregistrationv1.MatchCondition {
+//
+// A condition that would be too long is left out, and the webhook is asked more often. With several resources, each has an
+// alternative of its own, since a condition is about all rules of a webhook.
+func (q question) matchConditions() []admissionregistrationv1.MatchCondition {
 	var all []*feature.Target
-	for _, list := range targets {
-		all = append(all, list...)
+	for _, a := range q {
+		all = append(all, a.targets...)
 	}
 	var out []admissionregistrationv1.MatchCondition
 	if changed := policy.Changed(all); len(changed) <= maxCondition {
 		out = append(out, admissionregistrationv1.MatchCondition{Name: changedCondition, Expression: changed})
 	}
 	var ways []string
-	for r, list := range targets {
-		filter := policy.Prefilter(list)
-		if len(targets) == 1 {
+	for r, a := range q {
+		filter := policy.Prefilter(a.targets)
+		if len(q) == 1 {
 			ways = append(ways, filter)
 			break
 		}
@@ -421,6 +438,8 @@ func (p *plan) guardsSettings() bool {
 	})
 }
 
+// clientConfig says how the API server calls a path of the webhook: by the URL that the webhook has told, as a webhook outside the
+// cluster does, or else by the Service.
 func clientConfig(namespace string, address map[string]string, path string) admissionregistrationv1.WebhookClientConfig {
 	c := admissionregistrationv1.WebhookClientConfig{CABundle: []byte(address[bundleKey])}
 	if url := address[urlKey]; url != "" {

@@ -16,6 +16,9 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
+// All components share one configuration of each kind. Server-side apply lets each component write its own webhooks into the list,
+// with a field manager of its own, and none has to know what the others have.
+
 // writeHooks writes the webhooks of a component into both configurations; nil removes them.
 func (s *session) writeHooks(ctx context.Context, component string, want *hookSet) error {
 	want = cmp.Or(want, &hookSet{})
@@ -33,6 +36,8 @@ func (s *session) writeHooks(ctx context.Context, component string, want *hookSe
 	return errors.Join(errs...)
 }
 
+// applyHooks writes the webhooks of a component into one of the configurations; an empty list removes them. The field manager of the
+// component owns them, so an apply leaves the webhooks of other components alone.
 func (s *session) applyHooks(ctx context.Context, resource, component string, list []hook) error {
 	kind, stored := "ValidatingWebhookConfiguration", runtime.Object(&admissionregistrationv1.ValidatingWebhookConfiguration{})
 	if resource == mutatingHooks {

@@ -20,9 +20,9 @@ import (
 	"sluice.dev/internal/featureusage"
 )
 
-// This file has the types that planning, enforcing and reporting share: the plan for a component, what the planner remembers of earlier
-// plans, and the outcome of enforcing a plan. For example, a Feature whose CRD is missing stays in the plan as left out, its policies are
-// parked in the outcome, and the status says both.
+// This file has the types that planning, enforcing and reporting share: the plan for a component, what the planner remembers of
+// earlier plans, and the outcome of enforcing a plan. For example, a Feature whose CRD is missing stays in the plan as left out, its
+// policies are parked in the outcome, and the status says both.
 
 // plan is the wanted state for a component.
 type plan struct {
@@ -76,7 +76,7 @@ type planner struct {
 	server server
 	known  map[string]*remembered
 	crd    map[string]*knownCRD
-	gone   map[string]time.Time // the last time when a CRD was seen as being deleted, or as deleted; see tidy
+	gone   map[string]time.Time // the last time when a CRD was seen as being deleted, or as deleted; see dropDeletedCRDs
 }
 
 // remembered is the cache of a planner for one component. Only one goroutine at a time makes plans for a component.
@@ -198,7 +198,8 @@ const settle = 2 * time.Second
 type outcome struct {
 	// failed says by name why an object could not be written.
 	failed map[string]error
-	// waiting are the policies that the API server has not type-checked yet, and warned has the warnings of its type check about others.
+	// waiting are the policies that the API server has not type-checked yet, and warned has the warnings of its type check about
+	// others.
 	waiting map[string]bool
 	// fresh are the names of objects that were written so recently that they may not be in force.
 	fresh  map[string]bool

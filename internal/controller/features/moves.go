@@ -8,7 +8,12 @@ import (
 	"sluice.dev/feature"
 )
 
-// frozenPolicies returns the names of policies that are not changed: those that enforce features with a definition that has become bad.
+// A definition may change so that another policy enforces a part, for example when a version gets a schema of its own. If the old
+// policy changed at once, the part would be open until the API server has read the new one. This file says which objects must not
+// change, and which have to wait for others.
+
+// frozenPolicies returns the names of policies that are not changed: those that enforce features with a definition that has become
+// bad.
 func (s *session) frozenPolicies(p *plan) map[string]bool {
 	var bad []string
 	for i := range p.features {
@@ -28,8 +33,8 @@ func (s *session) frozenPolicies(p *plan) map[string]bool {
 	return out
 }
 
-// policiesWithoutResource returns the policies for resources and versions that the cluster no longer has and that features still name, by name. They stay,
-// so that nothing is open when the resource or the version comes back.
+// policiesWithoutResource returns the policies for resources and versions that the cluster no longer has and that features still name,
+// by name. They stay, so that nothing is open when the resource or the version comes back.
 func (s *session) policiesWithoutResource(p *plan) map[string]object {
 	out := map[string]object{}
 	for _, o := range s.madeFor(p.component.Name) {
@@ -40,7 +45,8 @@ func (s *session) policiesWithoutResource(p *plan) map[string]object {
 	return out
 }
 
-// waitsForResource reports whether a policy is for a resource or a version that the cluster does not have, and enforces a feature that names it.
+// waitsForResource reports whether a policy is for a resource or a version that the cluster does not have, and enforces a feature that
+// names it.
 func (p *plan) waitsForResource(o object) bool {
 	gates, rule := gatesOf(o), viewOf(o).matches
 	if gates == nil || rule == nil || len(rule.ResourceRules) == 0 || len(rule.ResourceRules[0].APIVersions) == 0 {
@@ -87,6 +93,8 @@ func (c *cover) coversGate(gate, version string) bool {
 }
 
 // givesPartTo reports whether the wanted policy leaves a part to another one that the stored policy enforces itself.
+//
+// A policy for all versions gives a part as soon as another one takes the gate in any version.
 func (c *change) givesPartTo(other object) bool {
 	have, ok := coverOf(c.have)
 	want, isPolicy := coverOf(c.want)

@@ -18,6 +18,9 @@ import (
 	"sluice.dev/feature/policy"
 )
 
+// Four kinds of objects enforce features: policies and their bindings, validating and mutating. They have the same shape in different
+// Go types. [view] gives the parts that this package needs of each, so that comparing, writing and deleting are written once.
+
 const (
 	// ManagedByLabel is on all objects that the controller has made, with the value [Manager]. The controller deletes no others.
 	ManagedByLabel = "app.kubernetes.io/managed-by"
@@ -107,6 +110,8 @@ func setDefaults(o runtime.Object) {
 }
 
 // sameAsWanted reports whether the stored object has the wanted spec, and the wanted labels and annotations.
+//
+// Further labels and annotations are allowed, as other tools set them. An object that is being deleted is never as it is wanted.
 func sameAsWanted(want, have object) bool {
 	if have.GetDeletionTimestamp() != nil {
 		return false
@@ -126,8 +131,8 @@ func sameAsWanted(want, have object) bool {
 // resourceOf is the resource of an object.
 func resourceOf(o runtime.Object) string { return viewOf(o).resource }
 
-// applyObject writes an object and returns the stored one. If others have added fields, which server-side apply does not remove, it replaces
-// the whole object.
+// applyObject writes an object and returns the stored one. If others have added fields, which server-side apply does not remove, it
+// replaces the whole object.
 func (s *objects) applyObject(ctx context.Context, want object) (object, error) {
 	data, err := json.Marshal(want) // it claims no missing fields, and the API server lets nobody apply a status here
 	if err != nil {

@@ -19,14 +19,18 @@ import (
 	"sluice.dev/feature"
 )
 
+// Whether a user or a namespace has opted in to a feature is known at the time of the request only, and the API server has the
+// answer: the labels of the namespace, and a SubjectAccessReview for the user. The answers are kept for some seconds. A right that
+// was withdrawn works so much longer.
+
 const (
 	// maxAnswers bounds the cached answers of the API server. answersFor is the time to live of answers about opting in: a granted or
 	// withdrawn right takes effect after that time at most.
 	maxAnswers, answersFor = 10_000, 3 * time.Second
 	// goneFor is the time to live of the answer whether a component exists; askGone is the time limit of the question.
 	goneFor, askGone = time.Second, 2 * time.Second
-	// goneEvery bounds the questions about components in a second, goneMost those in a burst. Any client that reaches the port can invent
-	// names, and each name causes a question.
+	// goneEvery bounds the questions about components in a second, goneMost those in a burst. Any client that reaches the port can
+	// invent names, and each name causes a question.
 	goneEvery, goneMost = 20, 50
 )
 
@@ -46,9 +50,9 @@ type (
 	missingly string            // bool, by component
 )
 
-// componentGone reports whether a component does not exist, so that it gates nothing. If that is not known, or there were too many questions, it
-// returns false. It runs in a turn of the intake, so there is one open question for a name at a time, and as many as there are turns
-// for all names.
+// componentGone reports whether a component does not exist, so that it gates nothing. If that is not known, or there were too many
+// questions, it returns false. It runs in a turn of the intake, so there is one open question for a name at a time, and as many as
+// there are turns for all names.
 func (h *Webhook) componentGone(ctx context.Context, component string) bool {
 	h.mu.RLock()
 	api := h.api
@@ -114,6 +118,9 @@ func (h *Webhook) namespaceLabels(ctx context.Context, namespace string) map[str
 }
 
 // mayUse asks whether the user may use a feature.
+//
+// An error counts as no: the feature is closed, and the user can try again. The key of the answer is a digest, because groups and
+// extra fields may be long.
 func (h *Webhook) mayUse(ctx context.Context, req *admissionv1.AdmissionRequest, name string) bool {
 	extra := map[string]authorizationv1.ExtraValue{}
 	for k, v := range req.UserInfo.Extra {

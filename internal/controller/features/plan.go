@@ -21,6 +21,13 @@ import (
 	"sluice.dev/internal/featureusage"
 )
 
+// A plan says what should be in the cluster for a component: its model, the settings in force, and the policies that follow from
+// both. It takes time to make a model and policies, so both are kept with a key of all their inputs. The controller and the webhook
+// plan in the same way, and so agree about what is open. Bad input does not end a plan: a bad definition is left out, or the webhook
+// keeps its last good form, and bad settings leave the last good ones in force.
+
+// rememberedOf returns the memory for a component, and makes one for a component that has none. Only the caller that plans for the
+// component may use it.
 func (p *planner) rememberedOf(component string) *remembered {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -41,8 +48,11 @@ func (p *planner) forgetComponent(component string) {
 	delete(p.known, component)
 }
 
-// planComponent returns the wanted state for a component. The error means that the API server did not answer; errors of definitions and settings
-// are not included.
+// planComponent returns the wanted state for a component. The error means that the API server did not answer; errors of definitions
+// and settings are not included.
+//
+// What the plan says of settings is copied from the memory, which the next plan may change. The order matters: the model says where
+// the settings are, and the settings say which policies are needed.
 func (p *planner) planComponent(ctx context.Context, c *v1alpha1.Component) (*plan, error) {
 	r := p.rememberedOf(c.Name)
 	out := &plan{component: c, features: p.featuresOf(c.Name)}
@@ -91,6 +101,9 @@ func (r *remembered) lastGood(m *feature.Model) *feature.Settings {
 }
 
 // readSettings finds the settings that are in force.
+//
+// A ConfigMap that cannot be read keeps the last good settings, and without any nothing is known. A missing one means the defaults in
+// baked mode, and the last good settings in live mode, where it is made again. has is false for a component without a ConfigMap.
 func (out *plan) readSettings(r *remembered, has bool) {
 	var settings *feature.Settings
 	if out.current.exists {
@@ -122,6 +135,9 @@ func (out *plan) readSettings(r *remembered, has bool) {
 }
 
 // defineModel makes the model, unless its inputs have not changed.
+//
+// The key has everything that the model depends on, also the day, because stages have dates. A resource that is missing is left out
+// of the known ones, so that parts of it wait and are no errors.
 func (p *planner) defineModel(ctx context.Context, r *remembered, out *plan) error {
 	day, _ := p.today()
 	resources, err := p.readResources(ctx, out.features)
@@ -188,9 +204,9 @@ func (out *plan) losesFeature(before, after *feature.Model) bool {
 	})
 }
 
-// keepLastGood defines the component with the last good definitions of features that have become bad. It leaves out new features that are
-// bad, too. If that is not enough, it leaves out all new features, because they may be the cause. It returns the earlier model if the
-// last good definitions no longer fit, for example because the schema has changed.
+// keepLastGood defines the component with the last good definitions of features that have become bad. It leaves out new features that
+// are bad, too. If that is not enough, it leaves out all new features, because they may be the cause. It returns the earlier model if
+// the last good definitions no longer fit, for example because the schema has changed.
 func (out *plan) keepLastGood(before, after *feature.Model, o feature.Options) *feature.Model {
 	features := make([]v1alpha1.Feature, 0, len(out.features))
 	var bad, fresh []string
@@ -235,6 +251,8 @@ func (g *gated) lost(m *feature.Model) (out []feature.Resource) {
 	return out
 }
 
+// readResources finds the gated resources, each once, in the order of the features: those of CRDs with their schemas, others with
+// their versions, and those that the cluster does not have.
 func (p *planner) readResources(ctx context.Context, features []v1alpha1.Feature) (g gated, err error) {
 	var seen []string
 	for i := range features {
@@ -299,8 +317,8 @@ func (p *planner) noteDeletedCRD(name string) {
 	delete(p.crd, name)
 }
 
-// dropDeletedCRDs drops what is known of CRDs that are deleted, and after a while that they were: by then no answer of discovery is in use that
-// is from before. The caller holds the lock.
+// dropDeletedCRDs drops what is known of CRDs that are deleted, and after a while that they were: by then no answer of discovery is in
+// use that is from before. The caller holds the lock.
 func (p *planner) dropDeletedCRDs() {
 	now := p.Clock.Now()
 	maps.DeleteFunc(p.gone, func(_ string, at time.Time) bool { return now.Sub(at) > lookSoon+lookAgain })
@@ -351,6 +369,9 @@ func (p *planner) readCRD(ctx context.Context, name string) (*knownCRD, error) {
 }
 
 // compilePolicies makes the policies, unless their inputs have not changed.
+//
+// In live mode the policies read the settings themselves, so a change of the settings alone needs no new ones. In baked mode the key
+// has the state of each feature.
 func (p *planner) compilePolicies(ctx context.Context, r *remembered, out *plan) error {
 	rt := skew.Runtime(skew.Live(out.model, p.reportsOf(out.model.Component()), p.Clock.Now()))
 	out.states = out.model.Resolve(out.settings, rt)

@@ -22,10 +22,10 @@ import (
 )
 
 // How the controller observes what an API server enforces: it creates a Lease in Sluice's namespace as a dry run, and checks the
-// answer. Each component has a probe of each kind, a policy with its binding or a webhook, which matches only such a Lease, by a label.
-// The controller writes a probe after all other objects of the component, and again when any of them changes. An API server reads
-// policies and bindings in the order of their writes, and activates them together. So if it answers by the newest probe, it has all
-// objects that were written before. The webhooks of a component are in one object with their probe.
+// answer. Each component has a probe of each kind, a policy with its binding or a webhook, which matches only such a Lease, by a
+// label. The controller writes a probe after all other objects of the component, and again when any of them changes. An API server
+// reads policies and bindings in the order of their writes, and activates them together. So if it answers by the newest probe, it has
+// all objects that were written before. The webhooks of a component are in one object with their probe.
 
 const (
 	// ProbeLabel is on the Lease. Its value is the wanted state.
@@ -35,8 +35,8 @@ const (
 
 	// probeSoon and probeLate bound the pause between two probes until the state is seen; it doubles.
 	probeSoon, probeLate = 100 * time.Millisecond, 5 * time.Second
-	// lookAtWebhook is the interval of calls to the webhook, lookAtLost the pause after a call without an answer. After two such calls,
-	// the webhook counts as down. probeTimeout, in seconds, bounds a call.
+	// lookAtWebhook is the interval of calls to the webhook, lookAtLost the pause after a call without an answer. After two such
+	// calls, the webhook counts as down. probeTimeout, in seconds, bounds a call.
 	lookAtWebhook, lookAtLost = 10 * time.Second, time.Second
 	probeTimeout              = 3
 
@@ -62,24 +62,22 @@ func stateDigest(parts ...any) string {
 	return hex.EncodeToString(sum[:16])
 }
 
-// probePolicies are the policies of a component that show whether the API server has the others, for each kind that the component has. state
-// is empty if it has none.
+// probePolicies are the policies of a component that show whether the API server has the others, for each kind that the component has.
+// state is empty if it has none.
+//
+// The state is a digest of all stored policies of the component, with their generations. So the probe differs whenever one of them
+// does.
 func (s *session) probePolicies(p *plan) (list []object, state string) {
 	var stored []string
-	validating, mutating := false, false
+	var there []object
 	for _, want := range p.set.Objects() {
 		have := s.storedObject(asObject(want))
 		if have == nil {
 			continue // it could not be written, which the status says
 		}
-		stored = append(stored, fmt.Sprintf("%s %s %d", keyOf(have), have.GetUID(), have.GetGeneration()))
-		switch resourceOf(want) {
-		case validatingPolicies:
-			validating = true
-		case mutatingPolicies:
-			mutating = true
-		}
+		stored, there = append(stored, fmt.Sprintf("%s %s %d", keyOf(have), have.GetUID(), have.GetGeneration())), append(there, have)
 	}
+	validating, mutating := hasResource(there, validatingPolicies), hasResource(there, mutatingPolicies)
 	if !validating && !mutating {
 		return nil, ""
 	}
@@ -128,6 +126,11 @@ func (s *session) probePolicies(p *plan) (list []object, state string) {
 		setDefaults(o)
 	}
 	return list, state
+}
+
+// hasResource reports whether one of the objects is of a resource.
+func hasResource(list []object, resource string) bool {
+	return slices.ContainsFunc(list, func(o object) bool { return resourceOf(o) == resource })
 }
 
 // probeName is the name of the policies that are probes.
@@ -198,15 +201,12 @@ func (s *session) checkProbes(ctx context.Context, p *plan, probes []object, sta
 }
 
 // seePolicies writes the probes and checks the answers.
+//
+// A validating policy answers by a warning with the state, and a mutating one by the holder of the Lease. An error of the dry run
+// matters only where the answer is in the Lease: the warnings come with a refusal too.
 func (s *session) seePolicies(ctx context.Context, probes []object, state string) error {
-	mutating, validating := false, false
+	mutating, validating := hasResource(probes, mutatingPolicies), hasResource(probes, validatingPolicies)
 	for _, want := range probes {
-		switch resourceOf(want) {
-		case validatingPolicies:
-			validating = true
-		case mutatingPolicies:
-			mutating = true
-		}
 		if have := s.storedObject(want); have != nil && sameAsWanted(want, have) {
 			continue
 		}
@@ -231,6 +231,9 @@ func (s *session) seePolicies(ctx context.Context, probes []object, state string
 }
 
 // seeHooks makes the API server call the webhook, if a call is due.
+//
+// A webhook that was seen is called again after [lookAtWebhook]. One call without an answer may be chance, so the state changes with
+// the second. now is the memory of earlier calls and is updated.
 func (s *session) seeHooks(ctx context.Context, p *plan, want string, now *seen, done *outcome) {
 	since := s.Clock.Since(now.asked)
 	current := now.hooks == want+p.inputsDigest()

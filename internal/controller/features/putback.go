@@ -18,6 +18,10 @@ import (
 	"sluice.dev/internal/brief"
 )
 
+// The policies of a live component read its settings from a ConfigMap, and let every write pass while there is none. So the
+// controller makes a deleted one again, with the last good settings. For example, a feature of these settings may be gone by now: its
+// key is left out, and an event says so.
+
 // maxCleanings bounds the repeated checks of settings for errors, because one check reports at most 200.
 const maxCleanings = 50
 
@@ -112,6 +116,8 @@ func (s *session) guardStands(p *plan) bool {
 }
 
 // cleanSettings divides settings into those that are good for a model and the bad ones, each with its key and error.
+//
+// data is not changed. If the errors cannot be traced to single keys, all settings are left out.
 func cleanSettings(m *feature.Model, data map[string]string) (good map[string]string, without []string) {
 	good = maps.Clone(data)
 	for range maxCleanings {
@@ -134,6 +140,9 @@ func cleanSettings(m *feature.Model, data map[string]string) (good map[string]st
 }
 
 // leaveOut removes the setting that an error is about; it reports whether there was one.
+//
+// An error may be about a key of its own, about an entry in the list of gates, or about the list as a whole. Of two places that
+// disagree about a feature, both are removed, because nobody knows which one was meant.
 func leaveOut(m *feature.Model, data map[string]string, f feature.Finding) bool {
 	before := len(data)
 	list, listed := data[m.Spec().GatesKey]

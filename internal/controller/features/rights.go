@@ -6,8 +6,8 @@ import (
 	"strings"
 )
 
-// The texts below give commands that are right for every installation: they name its namespace, change no Deployment, and their objects have
-// names that neither sluice manifests nor the Helm chart uses.
+// The texts below give commands that are right for every installation: they name its namespace, change no Deployment, and their
+// objects have names that neither sluice manifests nor the Helm chart uses.
 
 // serviceAccountFlag is a ServiceAccount of Sluice, as kubectl takes it.
 func serviceAccountFlag(namespace, name string) string {

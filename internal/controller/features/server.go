@@ -14,6 +14,9 @@ import (
 	"k8s.io/client-go/util/workqueue"
 )
 
+// What can the API server do? Policies of a kind may not be served, or may be served since an upgrade. A session is for one answer to
+// that question: when the answer changes, everything begins anew, as after a restart.
+
 // lookAgain is the interval of questions about existing resources: they may have other versions now.
 const (
 	lookAgain = 10 * time.Minute

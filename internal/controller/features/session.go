@@ -3,6 +3,8 @@ package features
 import (
 	"cmp"
 	"context"
+	"errors"
+	"runtime/debug"
 	"sync"
 	"time"
 
@@ -18,11 +20,15 @@ import (
 	"sluice.dev/internal/brief"
 )
 
+// A session has the queue, the caches and the memory of what this process has written. The watch may be behind the process's own
+// writes. So the objects that came back from a write count until the watch has them, or the controller would repair what it has just
+// written.
+
 const (
 	// workers bounds the components that are processed at once.
 	workers = 4
-	// pause is the time after a write of policies before the next settings are written into them, so that a series of changes causes only
-	// a few writes.
+	// pause is the time after a write of policies before the next settings are written into them, so that a series of changes causes
+	// only a few writes.
 	pause = 100 * time.Millisecond
 
 	// anchors is the key for objects that belong to no component.
@@ -112,8 +118,8 @@ func (s *session) ownsComponent(key string) bool {
 	return s.Members == nil || s.Members.Owns(Role, types.UID("component/"+key))
 }
 
-// workOff does what is due for the components in a queue until the queue is shut down. The work returns when to look again, 0 for not before
-// something changes.
+// workOff does what is due for the components in a queue until the queue is shut down. The work returns when to look again, 0 for not
+// before something changes.
 func (c *Cluster) workOff(ctx context.Context, queue workqueue.TypedDelayingInterface[string], failures workqueue.TypedRateLimiter[string],
 	work func(ctx context.Context, component string) (again time.Duration, err error),
 ) {
@@ -122,7 +128,7 @@ func (c *Cluster) workOff(ctx context.Context, queue workqueue.TypedDelayingInte
 		if closed {
 			return
 		}
-		again, err := work(ctx, name)
+		again, err := c.workSafely(ctx, name, work)
 		switch {
 		case ctx.Err() != nil:
 		case err != nil:
@@ -138,6 +144,17 @@ func (c *Cluster) workOff(ctx context.Context, queue workqueue.TypedDelayingInte
 	}
 }
 
+// workSafely calls work and turns a panic into an error, so that one component does not stop the others.
+func (c *Cluster) workSafely(ctx context.Context, component string, work func(ctx context.Context, component string) (time.Duration, error)) (again time.Duration, err error) {
+	defer func() {
+		if r := recover(); r != nil {
+			c.Log.Error("the work on a component panicked", "component", component, "panic", r, "stack", string(debug.Stack()))
+			err = errors.New("the process failed: this is a mistake in it, and its log has more")
+		}
+	}()
+	return work(ctx, component)
+}
+
 // shorterWait is the shorter of two waits; 0 stands for none.
 func shorterWait(a, b time.Duration) time.Duration {
 	if a == 0 || b > 0 && b < a {
@@ -147,6 +164,8 @@ func shorterWait(a, b time.Duration) time.Duration {
 }
 
 // storedObject is the newest known stored object with the name of an object; nil if there is none.
+//
+// An own write counts until the watch has passed it: resource versions tell which of the two is newer.
 func (s *session) storedObject(want object) object {
 	i := s.stores[resourceOf(want)]
 	if i == nil {
@@ -185,8 +204,8 @@ func (s *session) forgetApplied(o object) {
 	delete(s.applied, keyOf(o))
 }
 
-// recordApplied records a write. It reports whether the object is the same as the last one that this process wrote: then another client has
-// changed or deleted it in between.
+// recordApplied records a write. It reports whether the object is the same as the last one that this process wrote: then another
+// client has changed or deleted it in between.
 func (s *session) recordApplied(want, stored object) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()

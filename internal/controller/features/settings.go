@@ -18,6 +18,9 @@ import (
 	"sluice.dev/feature"
 )
 
+// The settings of each component are in a ConfigMap that its Component names, in any namespace. The role may read only these, so each
+// is watched by its name, as long as a component names it.
+
 // configMap is the known state of a ConfigMap.
 type configMap struct {
 	// known reports whether it has been read, or is known to be missing.
@@ -51,6 +54,8 @@ type configMapWatch struct {
 }
 
 // watchedState returns the known state of a ConfigMap, and watches it for that user until [configMaps.keepOnly] ends that.
+//
+// The first call for a ConfigMap starts the watch and returns a state that is not known; changed is called when it is.
 func (c *configMaps) watchedState(ctx context.Context, user string, ref v1alpha1.ConfigMapReference) configMap {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -99,17 +104,20 @@ func (c *configMaps) usersOf(ref v1alpha1.ConfigMapReference) (out []string) {
 // waitForWatches waits until all watches have ended.
 func (c *configMaps) waitForWatches() { c.wg.Wait() }
 
+// watchConfigMap watches one ConfigMap until ctx ends and keeps w.state current. It notes an error only if the right to read is
+// missing: after other errors the informer tries again, and the state that was read last holds.
 func (c *configMaps) watchConfigMap(ctx context.Context, ref v1alpha1.ConfigMapReference, w *configMapWatch) {
 	factory := informers.NewSharedInformerFactoryWithOptions(c.kube, 0, informers.WithNamespace(ref.Namespace), informers.WithTweakListOptions(func(o *metav1.ListOptions) {
 		o.FieldSelector = fields.OneTermEqualSelector(metav1.ObjectNameField, ref.Name).String()
 	}))
 	informer := factory.Core().V1().ConfigMaps().Informer()
-	note := func(s configMap) {
+	change := func(to func(now configMap) configMap) {
 		c.mu.Lock()
-		w.state = s
+		w.state = to(w.state)
 		c.mu.Unlock()
 		c.changed(ref)
 	}
+	note := func(s configMap) { change(func(configMap) configMap { return s }) }
 	put := func(o any) {
 		if cm, ok := o.(*corev1.ConfigMap); ok {
 			s := configMap{known: true, exists: true, data: maps.Clone(feature.SettingsOf(cm.Data, cm.BinaryData)), version: cm.ResourceVersion}
@@ -130,10 +138,10 @@ func (c *configMaps) watchConfigMap(ctx context.Context, ref v1alpha1.ConfigMapR
 			if !apierrors.IsForbidden(err) && !apierrors.IsUnauthorized(err) {
 				return // it will come back
 			}
-			c.mu.Lock()
-			w.state.err = err // the known state may change at the same time
-			c.mu.Unlock()
-			c.changed(ref)
+			change(func(now configMap) configMap {
+				now.err = err
+				return now
+			})
 		})
 	}
 	if err != nil {
@@ -144,15 +152,12 @@ func (c *configMaps) watchConfigMap(ctx context.Context, ref v1alpha1.ConfigMapR
 		if !cache.WaitForCacheSync(ctx.Done(), informer.HasSynced) || len(informer.GetStore().ListKeys()) > 0 {
 			return
 		}
-		c.mu.Lock()
-		missing := !w.state.known // otherwise it was created in the meantime
-		if missing {
-			w.state = configMap{known: true}
-		}
-		c.mu.Unlock()
-		if missing {
-			c.changed(ref)
-		}
+		change(func(now configMap) configMap {
+			if !now.known { // otherwise it was created in the meantime
+				return configMap{known: true}
+			}
+			return now
+		})
 	})
 	informer.RunWithContext(ctx)
 }

@@ -9,8 +9,14 @@ import (
 	"sluice.dev/feature"
 )
 
-// findShared finds parts that features of other components gate as well, unless its inputs have not changed. If the result has changed,
-// these components become the neighbours of the plan, because their status changes, too.
+// Two components may gate parts of one resource. That is allowed, and worth a remark in the status of both: a part may be closed
+// although this component's settings open it. When one of them changes, the other has to be looked at again.
+
+// findShared finds parts that features of other components gate as well, unless its inputs have not changed. If the result has
+// changed, these components become the neighbours of the plan, because their status changes, too.
+//
+// Features of another component count if they gate a resource that this component gates, or all of them if both have the same
+// ConfigMap: their keys may collide.
 func (p *planner) findShared(r *remembered, out *plan, resources gated) feature.Findings {
 	gates := map[string]bool{}
 	for i := range out.features {

@@ -12,9 +12,12 @@ import (
 	"sluice.dev/feature/skew"
 )
 
+// A feature may need processes that have it on. Each process reports in a FeatureReport, which it renews. A report that was not
+// renewed in time does not count, unless the API server is what does not answer: then its age says nothing, and old reports count on.
+
 const (
-	// contactEvery is the interval of checks for reports that are about to expire. contactAhead is the time before the expiry when the API
-	// server is asked for the report. Its answer shows whether the process or the API server is gone.
+	// contactEvery is the interval of checks for reports that are about to expire. contactAhead is the time before the expiry when the
+	// API server is asked for the report. Its answer shows whether the process or the API server is gone.
 	contactEvery, contactAhead = 500 * time.Millisecond, time.Second
 )
 
@@ -35,6 +38,8 @@ func (w *world) listenToReports() error {
 }
 
 // recordReport records a report, and its earlier state.
+//
+// A report that did not count before, because it was too old, is a change too when it is renewed.
 func (w *world) recordReport(before, after any) {
 	r, ok := after.(*v1alpha1.FeatureReport)
 	if !ok {
@@ -56,8 +61,8 @@ func (w *world) recordReport(before, after any) {
 	w.changed(r.Spec.Component)
 }
 
-// keepContact asks the API server for reports that are about to expire, until ctx is done. One question at a time is enough to find out
-// whether the API server answers.
+// keepContact asks the API server for reports that are about to expire, until ctx is done. One question at a time is enough to find
+// out whether the API server answers.
 func (w *world) keepContact(ctx context.Context) {
 	tick := w.Clock.NewTicker(contactEvery)
 	defer tick.Stop()

@@ -15,9 +15,16 @@ import (
 	"sluice.dev/internal/brief"
 )
 
+// What does the API server enforce now, and how does that differ from the plan? Objects that could not be written or deleted enforce
+// an earlier state. The status names them, and the check for skew asks what they make of the present settings. For example, a policy
+// that still refuses a part whose feature is open by now makes the feature disagree with its settings.
+
 var errFrozen = errors.New("it stays as it was, because another feature that it enforces has errors")
 
 // observeStanding finds the differences from the wanted state.
+//
+// Objects that wait for their replacement are as they should be for now, and do not count. What it finds is also remembered, for a
+// round in which nothing may be written.
 func (s *session) observeStanding(p *plan, done *outcome) {
 	stored := s.boundPolicies(p, done)
 	asked := map[string]map[string]bool{}
@@ -157,6 +164,9 @@ func readBy(binding object) *v1alpha1.ConfigMapReference {
 }
 
 // enforcedNow is the enforcement by what was written now.
+//
+// Open means that writes with the part pass. An object that is missing leaves the part open. What stands as it was before is left to
+// enforcedAsBefore.
 func (p *plan) enforcedNow(done *outcome) (out []skew.Enforced) {
 	old := map[string]bool{}
 	for i := range done.stale {

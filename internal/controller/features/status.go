@@ -20,8 +20,15 @@ import (
 	"sluice.dev/internal/brief"
 )
 
-// writeStatus writes the outcome for a component and its features into their status, and sends events about changes. It returns when to check
-// again.
+// The status says for each feature whether its definition is good, whether it is open and why, and what enforces it. A condition is
+// Unknown while this process or the API server has something to do in a moment. Changes to Unknown send no event, so a plain change
+// of the settings sends one event and not three.
+
+// writeStatus writes the outcome for a component and its features into their status, and sends events about changes. It returns when
+// to check again.
+//
+// A failed write is tried again soon, since the status is all that users see. done may have come from a round that wrote nothing;
+// then conditions about the enforcement stay as they are.
 func (s *session) writeStatus(ctx context.Context, p *plan, done *outcome) time.Duration {
 	if done.reading {
 		return 0 // it is looked at again in a moment
@@ -79,6 +86,9 @@ func (s *session) writeStatus(ctx context.Context, p *plan, done *outcome) time.
 }
 
 // featureStatus fills in the status of a feature.
+//
+// The number of uses is independent of the rest, and stays when the definition becomes bad. Accepted comes first, because the other
+// conditions depend on what it says.
 func (s *session) featureStatus(p *plan, f *v1alpha1.Feature, enforcers []v1alpha1.Enforcer, done *outcome) {
 	gate := f.Spec.Gate
 	st := &f.Status
@@ -196,6 +206,8 @@ func (t *enforcement) addHook(e *v1alpha1.Enforcer) {
 	}
 }
 
+// addPolicy adds a policy that enforces the feature, and what is wrong with it. A warning of the type check does not make the feature
+// less enforced.
 func (t *enforcement) addPolicy(e *v1alpha1.Enforcer, done *outcome) {
 	t.by = append(t.by, fmt.Sprintf("%s by %s %s", enforcedWhere(e), e.Kind, e.Name))
 	switch err := done.failed[e.Name]; {
@@ -226,6 +238,8 @@ func (t *enforcement) addHookState(f *v1alpha1.Feature, done *outcome) {
 	}
 }
 
+// enforcedCondition makes the condition of what was added. What has failed comes before what is only not seen yet, because waiting
+// does not help there.
 func (t *enforcement) enforcedCondition() (status metav1.ConditionStatus, reason, message string) {
 	message = strings.Join(slices.Concat(t.by, t.hooks), "; ")
 	switch {
@@ -420,8 +434,8 @@ func firstNames(names []string) []string {
 	return append(slices.Clone(names[:most]), fmt.Sprintf("and %d more", len(names)-most))
 }
 
-// announceWork says in the status of a component that has none that its policies are being made: to make those of many components takes
-// a while. It reports whether that is written.
+// announceWork says in the status of a component that has none that its policies are being made: to make those of many components
+// takes a while. It reports whether that is written.
 func (s *session) announceWork(ctx context.Context, c *v1alpha1.Component) bool {
 	before := c.DeepCopy()
 	setCondition(&c.Status.Conditions, c.Generation, s.Clock.Now(), v1alpha1.ConditionEnforced, metav1.ConditionUnknown, v1alpha1.ReasonNotObserved, "the policies are being made")
@@ -479,6 +493,9 @@ func (s *session) writeOrphans(ctx context.Context, component string) error {
 }
 
 // storeStatus writes a changed status and sends events about changed conditions. It reports whether to try again.
+//
+// An event is sent only for a condition that is new or has another status or reason, and only once the status is written: otherwise
+// the next try would send it again.
 func (s *session) storeStatus(ctx context.Context, resource string, o object, before, after any, was, is []metav1.Condition) (again bool) {
 	if equality.Semantic.DeepEqual(before, after) {
 		return false

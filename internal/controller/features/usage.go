@@ -24,6 +24,10 @@ import (
 	"sluice.dev/internal/featureusage"
 )
 
+// How many stored objects use a feature? An operator wants to know before a feature goes away. The controller counts for all
+// components at once, one resource after the other, and slowly, since nobody waits for the numbers. For example, two components that
+// gate widgets cost one scan of the widgets in ten minutes.
+
 const (
 	// DefaultUsageInterval is the interval between counts of the objects that use features.
 	DefaultUsageInterval = 10 * time.Minute
@@ -36,8 +40,8 @@ const (
 	usageFresh = time.Hour
 	// usageKept is the number of intervals for which a count is valid while the next ones fail.
 	usageKept = 3
-	// Between two pages a scan waits for usageRest times as long as the page took, and maxRest at most: so it causes at most a fifth of
-	// the load of one connection.
+	// Between two pages a scan waits for usageRest times as long as the page took, and maxRest at most: so it causes at most a fifth
+	// of the load of one connection.
 	usageRest = 4
 	maxRest   = 10 * time.Second
 )
@@ -47,6 +51,9 @@ func newUsage(c clock.Clock, interval time.Duration, namespace string, log *slog
 }
 
 // setGated sets the resources of a component to count; nil if there are none, or if another process counts them.
+//
+// A change of a definition brings the next count forward, though not at once and not too often: definitions often change several
+// times in a row.
 func (u *usage) setGated(component string, of *gatedBy) {
 	if u.interval <= 0 {
 		return
@@ -116,8 +123,8 @@ func (u *usage) nextDue() (name string, wait time.Duration) {
 	return name, max(0, u.counts[name].due.Sub(u.clock.Now()))
 }
 
-// runScans counts the due resources, one after the other, until ctx is done. It calls changed with the names of components whose numbers may
-// have changed.
+// runScans counts the due resources, one after the other, until ctx is done. It calls changed with the names of components whose
+// numbers may have changed.
 func (u *usage) runScans(ctx context.Context, scan func(context.Context, *featureusage.Scan) (*featureusage.Result, error), changed func(component string)) {
 	if u.interval <= 0 {
 		return
@@ -225,6 +232,9 @@ type counted struct {
 }
 
 // countedUse returns the known use of a feature of a model.
+//
+// The number of a feature is the sum over its resources, and is as old as the oldest count among them. It is known only if each
+// resource was counted with the model of now.
 func (u *usage) countedUse(m *feature.Model, f *feature.Feature) (out counted) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
@@ -330,8 +340,8 @@ func (p *plan) gatedResources() *gatedBy {
 	return out
 }
 
-// mayList asks whether this role may list resources; the error is Forbidden if it may not. Trying would cause a refused request at each
-// count, which would look like an attack in the audit log.
+// mayList asks whether this role may list resources; the error is Forbidden if it may not. Trying would cause a refused request at
+// each count, which would look like an attack in the audit log.
 func (s *session) mayList(ctx context.Context, resources []featureusage.Resource) error {
 	for _, r := range resources {
 		review, err := s.Kube.AuthorizationV1().SelfSubjectAccessReviews().Create(ctx, &authorizationv1.SelfSubjectAccessReview{

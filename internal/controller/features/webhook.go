@@ -3,7 +3,6 @@ package features
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"maps"
 	"net/http"
@@ -29,6 +28,10 @@ import (
 	"sluice.dev/internal/brief"
 )
 
+// The feature webhook judges with the same plans as the controller, and holds an evaluator for each component. It keeps judging with
+// what it knows last if the API server does not answer. A request for a component that it does not know yet gets an error, and the
+// failure policy decides.
+
 // statusSubresource is the subresource whose writes contain the managed fields of the object itself.
 const statusSubresource = "status"
 
@@ -45,8 +48,8 @@ type Webhook struct {
 	Requests *admission.Intake
 
 	once       sync.Once
-	remembered *cache.LRUExpireCache // see answers
-	asking     singleflight.Group    // by component, see gone
+	remembered *cache.LRUExpireCache // see recentAnswers
+	asking     singleflight.Group    // by component, see componentGone
 	questions  flowcontrol.PassiveRateLimiter
 
 	mu     sync.RWMutex
@@ -59,7 +62,7 @@ type judge struct {
 	model *feature.Model
 	// evaluators has one for each purpose.
 	evaluators map[string]*feature.Evaluator
-	// inputs is the digest of its inputs, see plan.inputs.
+	// inputs is the digest of its inputs, see plan.inputsDigest.
 	inputs string
 	// teller finds uses that no policy warns about; nil if there are none.
 	teller *feature.Teller
@@ -69,9 +72,9 @@ type judge struct {
 //
 // For refusals and drops it judges all parts, even those that policies enforce as far as this process knows. After an upgrade or a
 // rollback of the API server, the controller and this process may disagree for a moment, and the controller may send parts to the
-// webhook that this process leaves to policies. If policies are in force, they come first, and the webhook finds nothing. Warnings, and
-// those of tellUse, would be given twice, so it only judges those that no policy gives. Refusals and drops are separate purposes and do
-// not depend on each other.
+// webhook that this process leaves to policies. If policies are in force, they come first, and the webhook finds nothing. Warnings,
+// and those of tellUse, would be given twice, so it only judges those that no policy gives. Refusals and drops are separate purposes
+// and do not depend on each other.
 func judgeOf(out *plan) *judge {
 	mine, told := out.set.WebhookParts()
 	evaluator := func(when v1alpha1.WhenDisabled) *feature.Evaluator {
@@ -94,6 +97,8 @@ func (h *Webhook) Run(ctx context.Context, ready func()) {
 	h.runSessions(ctx, func(ctx context.Context, can server) error { return h.runSession(ctx, can, ready) })
 }
 
+// runSession keeps the judges current until outer ends or the API server has other abilities, and returns the cause. It calls ready
+// when each component of the beginning has a judge, or settings that cannot be read.
 func (h *Webhook) runSession(outer context.Context, can server, ready func()) error {
 	ctx, cancel := context.WithCancelCause(outer)
 	defer cancel(nil)
@@ -125,7 +130,7 @@ func (h *Webhook) runSession(outer context.Context, can server, ready func()) er
 			ready()
 		}
 		h.workOff(ctx, queue, failures, func(ctx context.Context, name string) (time.Duration, error) {
-			known, again, err := h.updateSafely(ctx, p, name)
+			known, again, err := h.updateJudge(ctx, p, name)
 			if known && pending[name] {
 				delete(pending, name)
 				if len(pending) == 0 {
@@ -144,18 +149,10 @@ func (h *Webhook) runSession(outer context.Context, can server, ready func()) er
 	return context.Cause(ctx)
 }
 
-// updateSafely is look with a panic turned into an error, so that one component does not stop the webhook.
-func (h *Webhook) updateSafely(ctx context.Context, p *planner, name string) (known bool, again time.Duration, err error) {
-	defer func() {
-		if r := recover(); r != nil {
-			h.Log.Error("a component cannot be read", "component", name, "panic", r, "stack", string(debug.Stack()))
-			err = errors.New("the webhook failed: this is a mistake in it, and its log has more")
-		}
-	}()
-	return h.updateJudge(ctx, p, name)
-}
-
 // updateJudge updates the judge of a component. It reports whether its state is known, and when to check again.
+//
+// A component whose settings are not known has no judge yet, or keeps its earlier one. A report of a process expires without an
+// event, so the judge looks again in time.
 func (h *Webhook) updateJudge(ctx context.Context, p *planner, name string) (known bool, again time.Duration, err error) {
 	_, again = p.today()
 	c := p.componentCopy(name)
@@ -173,8 +170,8 @@ func (h *Webhook) updateJudge(ctx context.Context, p *planner, name string) (kno
 	}
 	again = shorterWait(again, out.gated.untilReread())
 	if !out.known {
-		// Until then, requests get an error, and the failure policy decides. The process is still ready, because settings of other components
-		// can be read.
+		// Until then, requests get an error, and the failure policy decides. The process is still ready, because settings of other
+		// components can be read.
 		return out.current.err != nil, again, nil
 	}
 	j := judgeOf(out)
@@ -245,7 +242,7 @@ func (h *Webhook) reviewRequest(ctx context.Context, j *judge, ask string, req *
 	if ask == askProbe || ask == askProbeDrop {
 		return &admissionv1.AdmissionResponse{Allowed: true, Warnings: []string{probeAnswer(j.model.Component(), ask, j.inputs)}}
 	}
-	claims := ask == askReject && req.SubResource == statusSubresource // see claims in hooks.go
+	claims := ask == askReject && req.SubResource == statusSubresource // see claimHooks
 	if req.SubResource != "" && !claims || req.Operation != admissionv1.Create && req.Operation != admissionv1.Update {
 		return &admissionv1.AdmissionResponse{Allowed: true}
 	}
@@ -267,6 +264,9 @@ func (h *Webhook) reviewRequest(ctx context.Context, j *judge, ask string, req *
 }
 
 // decideWrite answers what a webhook is asked about a write.
+//
+// The evaluator of each purpose has only the features with that reaction. So a refusal never hides what would be dropped or warned
+// of.
 func (j *judge) decideWrite(ask string, q *feature.Request) (outcome string, resp *admissionv1.AdmissionResponse) {
 	d := j.evaluators[ask].Evaluate(q)
 	outcome, resp = outcomeAllowed, &admissionv1.AdmissionResponse{Allowed: true}

@@ -24,6 +24,9 @@ import (
 	"sluice.dev/feature/skew"
 )
 
+// This file watches what both roles need. A change reaches its caller as the name of a component. So nothing else has to know which
+// kinds of objects matter for a plan.
+
 // Roles of sluice serve.
 const (
 	// Role runs the controller.
@@ -65,7 +68,7 @@ type world struct {
 	changed func(component string)
 }
 
-// openWorld makes a world; nothing runs before start.
+// openWorld makes a world; nothing runs before startInformers.
 func (c Cluster) openWorld(changed func(component string)) (*world, error) {
 	w := &world{Cluster: c, changed: changed, builtIns: &builtIns{discovery: c.Kube.Discovery(), clock: c.Clock}}
 	w.settings = &configMaps{kube: c.Kube, changed: func(ref v1alpha1.ConfigMapReference) {
@@ -107,6 +110,8 @@ func indexComponent(o any) ([]string, error) {
 	return nil, nil
 }
 
+// indexResource gives the resources that a feature gates, in the form of crdName, so that a change of a CRD finds the features to
+// look at.
 func indexResource(o any) (out []string, _ error) {
 	f, ok := o.(*v1alpha1.Feature)
 	if !ok {
@@ -164,8 +169,8 @@ func (w *world) addHandlers() error {
 		_, err := h.informer.AddEventHandler(cache.ResourceEventHandlerFuncs{
 			AddFunc: h.tell, DeleteFunc: h.tell,
 			UpdateFunc: func(a, b any) {
-				// A write of a status, for example by this process, needs no check. The exception is a recorded count, because the component's
-				// status has the number of features in use.
+				// A write of a status, for example by this process, needs no check. The exception is a recorded count, because the
+				// component's status has the number of features in use.
 				if !h.same(a, b) {
 					h.tell(b)
 				}

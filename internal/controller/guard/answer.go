@@ -18,6 +18,10 @@ import (
 	"sluice.dev/report"
 )
 
+// This file turns findings into an answer: allowed, allowed with warnings, let through by an operator, refused, or to be tried again.
+// The configuration has the last word on what fails. An audit annotation has the outcome, so that refusals can be counted from the
+// audit log.
+
 // Keys of audit annotations; the API server puts the webhook's name before them.
 const (
 	auditOutcome  = "outcome"
@@ -41,8 +45,8 @@ func refusedResponse(name, message string, causes []metav1.StatusCause) *admissi
 	}}
 }
 
-// retryResponse returns the answer to a change that could not be compared in time. Clients that are made with client-go try again without
-// being told: the API server sends retryAfterSeconds as the header Retry-After. Not all of them come back at the same time.
+// retryResponse returns the answer to a change that could not be compared in time. Clients that are made with client-go try again
+// without being told: the API server sends retryAfterSeconds as the header Retry-After. Not all of them come back at the same time.
 func retryResponse(name string) *admissionv1.AdmissionResponse {
 	return &admissionv1.AdmissionResponse{Result: &metav1.Status{
 		Status: metav1.StatusFailure, Code: http.StatusTooManyRequests, Reason: metav1.StatusReasonTooManyRequests,
@@ -52,6 +56,9 @@ func retryResponse(name string) *admissionv1.AdmissionResponse {
 }
 
 // answerRequest applies the configuration to the findings and answers the request.
+//
+// A bypass is judged only if something fails, since it costs a request. A lack of time is told as "try again" only if nothing that
+// was compared is a violation. Stored objects are counted for the message alone, within [countTime].
 func (g *Guard) answerRequest(ctx context.Context, req *admissionv1.AdmissionRequest, c *change) (outcome string, resp *admissionv1.AdmissionResponse) {
 	cfg := g.Settings.currentConfig()
 	r := &report.Report{CRDs: c.crds, Mode: cfg.Mode(), FailMode: cfg.FailMode()}

@@ -14,6 +14,10 @@ import (
 	"sluice.dev/report"
 )
 
+// An operator can let one unsafe change through: an annotation on the CRD names the digest of exactly this change and a reason, and
+// the user has the right to bypass. A digest of another change does not count, so an annotation that was left behind lets nothing
+// through.
+
 const (
 	annotation = "sluice.dev/allow-unsafe-upgrade"
 	// The virtual resource that the permission is about.
@@ -37,6 +41,8 @@ type bypass struct {
 }
 
 // judgeBypass judges the annotation and the permission of the user.
+//
+// The digest is returned also without an annotation, because a refusal tells it to the operator. A dry run is judged like a write.
 func (g *Guard) judgeBypass(ctx context.Context, req *admissionv1.AdmissionRequest, c *change) bypass {
 	digest, err := c.digest(ctx)
 	if err != nil {

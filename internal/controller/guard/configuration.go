@@ -12,6 +12,9 @@ import (
 	"k8s.io/client-go/kubernetes"
 )
 
+// The API server trusts the guard by the CA bundle in its configuration. The guard writes it there itself, so that no manifest has a
+// certificate.
+
 const (
 	// Configuration is the ValidatingWebhookConfiguration.
 	Configuration = "sluice-crd-guard"

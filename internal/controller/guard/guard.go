@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"net/http"
 	"runtime/debug"
 
 	admissionv1 "k8s.io/api/admission/v1"
@@ -17,10 +18,17 @@ import (
 	"sluice.dev/report"
 )
 
+// The API server asks the guard before it changes or deletes a CRD, whoever asks for that: kubectl, Helm, an operator. The guard
+// decodes as little as it can at first, because most requests need no judgement: writes of the status, of labels, or of the CA
+// bundle. For example, an update by cert-manager's injector is allowed without a comparison.
+
 // Role is the role of sluice serve.
 const Role = "crd-guard"
 
 const crdResource = "customresourcedefinitions"
+
+// Path is the path to which the API server posts its requests.
+const Path = "/validate-crds"
 
 // Guard answers the API server. All fields are needed.
 type Guard struct {
@@ -36,6 +44,11 @@ type Guard struct {
 	Requests *admission.Intake
 	// Slots has the capacity for the changes that are compared at once. Changes that find no room in time are undecided.
 	Slots chan struct{}
+}
+
+// ServeHTTP answers an AdmissionReview of admission.k8s.io/v1.
+func (g *Guard) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	admission.Serve(w, r, g.Requests, g.Review)
 }
 
 // Outcomes of a request, in the metrics and the audit annotation.

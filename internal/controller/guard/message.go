@@ -12,6 +12,9 @@ import (
 	"sluice.dev/report"
 )
 
+// A refusal is a text in somebody's terminal, in the condition of an operator, or in an event, each with its own limit. So the
+// verdict and the worst finding come first, and then the way out.
+
 // The API server cuts warnings at 256 characters if all of them have more than 4096 (pkg/endpoints/filters/warning.go). It does not
 // cut a refusal. But clients put it into conditions (32 kB) and events (1 kB), so the most important part must come first.
 const (
@@ -40,6 +43,8 @@ func countedFindings(failing []report.Finding) string {
 }
 
 // refusalMessage is the message of a refusal: the worst findings, how many more there are, how to see them all, and the way around.
+//
+// The findings get [maxFindings] bytes at most, so that the digest and the way around fit behind them.
 func refusalMessage(c *change, b bypass, failing []report.Finding) string {
 	var out strings.Builder
 	unsafe := false
@@ -158,8 +163,8 @@ func admissionWarnings(findings []report.Finding) []string {
 	return out
 }
 
-// statusCauses are the findings for programs. That of a deletion is about the field objects if objects are stored, which an apply that deletes
-// them first has to know.
+// statusCauses are the findings for programs. That of a deletion is about the field objects if objects are stored, which an apply that
+// deletes them first has to know.
 func statusCauses(failing []report.Finding) []metav1.StatusCause {
 	var out []metav1.StatusCause
 	for i := range failing[:min(len(failing), maxCauses)] {

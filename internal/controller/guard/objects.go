@@ -21,8 +21,12 @@ import (
 	"sluice.dev/report"
 )
 
-// servedAfter bounds the time that the API server needs to serve a CRD that was just established. Its controllers need the same time to
-// correct conditions that another client has written.
+// Are objects of a CRD stored? The deletion of a CRD deletes them, so the answer decides whether the deletion is refused. It comes
+// from a list of the objects and not from the conditions of the CRD, which other clients can write. A wrong "none" would lose data,
+// and a wrong "some" only needs the annotation.
+
+// servedAfter bounds the time that the API server needs to serve a CRD that was just established. Its controllers need the same time
+// to correct conditions that another client has written.
 const servedAfter = 2 * time.Second
 
 // Objects asks the cluster whether objects of a CRD are stored, and who owns their fields. It reads metadata only.
@@ -49,8 +53,8 @@ func (u unread) Error() string { return u.text }
 
 // countObjects asks the API server. An error of type unread says why there is no answer and what to do.
 //
-// The conditions of the CRD are no answer, because every client that can write its status can write them. The guard believes that a CRD
-// was never served, and so has no objects, only if the whole status and the API server agree.
+// The conditions of the CRD are no answer, because every client that can write its status can write them. The guard believes that a
+// CRD was never served, and so has no objects, only if the whole status and the API server agree.
 func (o Objects) countObjects(ctx context.Context, live *apiextensionsv1.CustomResourceDefinition) (stored, error) {
 	resource := servedResource(live)
 	if resource.Version == "" {
@@ -80,8 +84,8 @@ func (o Objects) countObjects(ctx context.Context, live *apiextensionsv1.CustomR
 	return s, nil
 }
 
-// servedResource is the resource in which the objects of a CRD are listed: in the storage version if it is served. The version is empty if
-// the CRD serves none.
+// servedResource is the resource in which the objects of a CRD are listed: in the storage version if it is served. The version is
+// empty if the CRD serves none.
 func servedResource(live *apiextensionsv1.CustomResourceDefinition) schema.GroupVersionResource {
 	r := schema.GroupVersionResource{Group: live.Spec.Group, Resource: live.Spec.Names.Plural}
 	for _, v := range live.Spec.Versions {
@@ -130,8 +134,8 @@ func (o Objects) countOwnedIn(ctx context.Context, live *apiextensionsv1.CustomR
 	}
 }
 
-// isOwnedIn reports whether a server-side apply would have to convert fields that managedFields note in an apiVersion. The API server never
-// converts an entry without fields.
+// isOwnedIn reports whether a server-side apply would have to convert fields that managedFields note in an apiVersion. The API server
+// never converts an entry without fields.
 func isOwnedIn(obj *metav1.PartialObjectMetadata, apiVersion string) bool {
 	return slices.ContainsFunc(obj.ManagedFields, func(e metav1.ManagedFieldsEntry) bool {
 		return e.APIVersion == apiVersion && e.FieldsV1 != nil && e.FieldsV1.GetRawString() != "{}" && e.FieldsV1.GetRawString() != ""
@@ -146,8 +150,8 @@ func objectName(obj *metav1.PartialObjectMetadata) string {
 	return obj.Namespace + "/" + obj.Name
 }
 
-// listOne lists one object. A CRD that was just created may not be served yet, although its conditions say so. If a client has changed the
-// conditions, the CRD may be served again in a moment.
+// listOne lists one object. A CRD that was just created may not be served yet, although its conditions say so. If a client has changed
+// the conditions, the CRD may be served again in a moment.
 func (o Objects) listOne(ctx context.Context, resource schema.GroupVersionResource) (list *metav1.PartialObjectMetadataList, err error) {
 	_ = wait.PollUntilContextTimeout(ctx, 50*time.Millisecond, servedAfter, true, func(context.Context) (bool, error) { // the last answer counts, so it may take longer
 		list, err = o.Client.Resource(resource).List(ctx, metav1.ListOptions{Limit: 1})
@@ -169,10 +173,10 @@ func (o Objects) isServed(ctx context.Context, resource schema.GroupVersionResou
 	return is || ctx.Err() != nil
 }
 
-// wasServed reports whether the conditions of the CRD say that it is served, or was. Controllers never remove the condition Established
-// (naming_controller.go and establishing_controller.go of apiextensions-apiserver). If another client has removed it, accepted names
-// are enough for its objects to be served (customresource_handler.go). Without its finalizer, a deletion would leave them stored and
-// unreachable.
+// wasServed reports whether the conditions of the CRD say that it is served, or was. Controllers never remove the condition
+// Established (naming_controller.go and establishing_controller.go of apiextensions-apiserver). If another client has removed it,
+// accepted names are enough for its objects to be served (customresource_handler.go). Without its finalizer, a deletion would leave
+// them stored and unreachable.
 func wasServed(crd *apiextensionsv1.CustomResourceDefinition) bool {
 	return apihelpers.IsCRDConditionTrue(crd, apiextensionsv1.Established) || apihelpers.IsCRDConditionTrue(crd, apiextensionsv1.NamesAccepted)
 }

@@ -13,6 +13,9 @@ import (
 	"sluice.dev/internal/config"
 )
 
+// The guard's configuration is that of sluice check, in a ConfigMap or in files. A wrong one changes nothing: the last good one
+// holds, and the caller tells the operator.
+
 const (
 	// ConfigMap has the configuration, in the namespace of the configuration.
 	ConfigMap = "sluice-crd-guard"

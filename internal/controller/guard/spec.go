@@ -5,10 +5,17 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	utiljson "k8s.io/apimachinery/pkg/util/json"
 )
+
+// This file looks at CRDs in JSON, before they are decoded. A schema takes much more memory as Go values than as JSON, and anybody
+// who may write CRDs can send large ones, many at once. What the guard needs first is cheap to see: whether the spec has changed, and
+// how large it is.
 
 // specOf returns the unchanged spec of a CRD in JSON.
 func specOf(object []byte) (json.RawMessage, error) {
@@ -77,38 +84,22 @@ func leftAlone(old, next json.RawMessage) bool {
 	if bytes.Equal(old, next) {
 		return true
 	}
-	return sameBut(old, next, "conversion", func(old, next json.RawMessage) bool {
-		return sameBut(old, next, "webhook", func(old, next json.RawMessage) bool {
-			return sameBut(old, next, "clientConfig", func(old, next json.RawMessage) bool {
-				return sameBut(old, next, "caBundle", func(_, _ json.RawMessage) bool { return true })
-			})
-		})
-	})
+	a, errA := withoutBundle(old)
+	b, errB := withoutBundle(next)
+	return errA == nil && errB == nil && maps.EqualFunc(a, b, func(x, y json.RawMessage) bool { return bytes.Equal(x, y) })
 }
 
-// sameBut reports whether two JSON objects have the same fields with the same values, except for one field. A function compares
-// that field; its values are nil if it is missing.
-func sameBut(old, next json.RawMessage, except string, same func(old, next json.RawMessage) bool) bool {
-	if bytes.Equal(old, next) {
-		return true
+// withoutBundle returns the fields of a spec, of which conversion has no CA bundle. It does not decode the schemas, which may be
+// large.
+func withoutBundle(spec json.RawMessage) (fields map[string]json.RawMessage, err error) {
+	if err := json.Unmarshal(spec, &fields); err != nil || fields["conversion"] == nil {
+		return fields, err
 	}
-	var a, b map[string]json.RawMessage
-	if json.Unmarshal(old, &a) != nil || json.Unmarshal(next, &b) != nil || a == nil || b == nil {
-		return false
+	var conversion map[string]any
+	if err := utiljson.Unmarshal(fields["conversion"], &conversion); err != nil {
+		return nil, err
 	}
-	if !same(a[except], b[except]) {
-		return false
-	}
-	delete(a, except)
-	delete(b, except)
-	if len(a) != len(b) {
-		return false
-	}
-	for key, value := range a {
-		other, ok := b[key]
-		if !ok || !bytes.Equal(value, other) {
-			return false
-		}
-	}
-	return true
+	unstructured.RemoveNestedField(conversion, "webhook", "clientConfig", "caBundle")
+	fields["conversion"], err = json.Marshal(conversion)
+	return fields, err
 }

@@ -18,6 +18,10 @@ import (
 	"sluice.dev/report"
 )
 
+// This file judges an update by the same comparison as sluice check. Any client can cause it, within the time-out of an admission
+// webhook. So its work, its memory and its time are bounded, and it runs only while there is room. What could not be compared in time
+// is undecided, and not safe.
+
 const ruleChanged = "schema-changed"
 
 var (
@@ -26,6 +30,9 @@ var (
 )
 
 // judgeUpdate judges an update. It returns nil for one that needs no check.
+//
+// An error means that the request makes no sense. A spec of too many JSON objects is not decoded, and undecided. The change of an
+// update that could not be compared for lack of time is marked as hurried.
 func (g *Guard) judgeUpdate(ctx context.Context, req *admissionv1.AdmissionRequest) (*change, error) {
 	oldSpec, err := specOf(req.OldObject.Raw)
 	if err != nil {
@@ -62,8 +69,9 @@ func (g *Guard) judgeUpdate(ctx context.Context, req *admissionv1.AdmissionReque
 // ownersTime bounds how long the objects are asked which versions their owners are noted in.
 const ownersTime = 2 * time.Second
 
-// askOwners has the stored objects answer the notes of [compat.OwnersRule], of which the schemas alone know nothing. Where no object names
-// the removed version the note goes, and where some do it becomes a violation. If not all objects could be read, the note says why.
+// askOwners has the stored objects answer the notes of [compat.OwnersRule], of which the schemas alone know nothing. Where no object
+// names the removed version the note goes, and where some do it becomes a violation. If not all objects could be read, the note says
+// why.
 func (g *Guard) askOwners(ctx context.Context, req *admissionv1.AdmissionRequest, result *report.CRD) {
 	if !slices.ContainsFunc(result.Findings, isOwnersNote) {
 		return

@@ -29,19 +29,20 @@ import (
 	"sluice.dev/resolve"
 )
 
+// The adapter brings a request to its resolver and the result back into its status. A request is worked on by one worker of one
+// process, as far as that can be known. If two work on it, the first write counts, and the other sees a finished request. For
+// example, a request of namespace a waits in the queue while the requests of a that run hold its share of the slots, and one of
+// namespace b goes first.
+
 // key names one request for as long as it exists: another request of the same name has another UID.
 type key struct {
 	namespace, name string
 	uid             types.UID
 }
 
-// Resolver is the part of a resolver that the adapter uses. Parameters arrive as the request has them, not yet validated.
+// Resolver is the part of a resolver that the adapter uses. Parameters arrive as the request has them, not yet validated. The
+// reservation is the memory that the result takes, nil for none. The adapter releases it when the result has been written.
 type Resolver interface {
-	Resolve(ctx context.Context, r *resolve.Request) (*resolve.Resource, error)
-}
-
-// Holder is a resolver whose results take memory that is released when they have been written.
-type Holder interface {
 	Hold(ctx context.Context, r *resolve.Request) (*resolve.Resource, *resolve.Reservation, error)
 }
 
@@ -81,8 +82,9 @@ type Adapter struct {
 	Slots int
 	// MaxData is the limit of content in bytes; 0 stands for [DefaultMaxData].
 	MaxData int
-	// Compress and Store are for content over MaxData: it is compressed if it fits then, or else put into the store. Without them, or if
-	// the API has no fields for it, the request fails. MaxContent is the limit of such content in bytes; 0 stands for [DefaultMaxContent].
+	// Compress and Store are for content over MaxData: it is compressed if it fits then, or else put into the store. Without them, or
+	// if the API has no fields for it, the request fails. MaxContent is the limit of such content in bytes; 0 stands for
+	// [DefaultMaxContent].
 	Compress   bool
 	Store      Store
 	MaxContent int
@@ -108,11 +110,11 @@ type Adapter struct {
 	queue     *fairqueue.Queue[key]
 	informers []cache.SharedIndexInformer
 
-	mu      sync.Mutex
-	cancels map[key]context.CancelCauseFunc
-	// settled has the requests that this process has finished, until the informer brings the finished object. Older events that are
-	// still on their way would otherwise make it resolve them again.
-	settled map[key]bool
+	// cancels has the function that ends the work on a request, a context.CancelCauseFunc, by its key while the work goes on.
+	cancels sync.Map
+	// settled has the keys of the requests that this process has finished, until the informer brings the finished object. Older events
+	// that are still on their way would otherwise make it resolve them again.
+	settled sync.Map
 }
 
 // Run works until ctx is done. It returns when all work has ended; another replica, or this one after its next start, resumes
@@ -129,7 +131,6 @@ func (a *Adapter) Run(ctx context.Context, ready func()) error {
 	a.queue = fairqueue.New(slots, func(k key) string { return k.namespace })
 	a.Metrics.waiting.Follow(a.queue.Len)
 	a.writing = make(chan struct{}, writesAtOnce)
-	a.cancels, a.settled = map[key]context.CancelCauseFunc{}, map[key]bool{}
 	for _, selector := range a.labelSelectors() {
 		i, err := a.informFor(selector)
 		if err != nil {
@@ -186,6 +187,8 @@ func (a *Adapter) labelSelectors() []string {
 	}
 }
 
+// informFor returns an informer for the requests that a label selector chooses. Its cache has them without their content; see
+// slimRequest.
 func (a *Adapter) informFor(selector string) (cache.SharedIndexInformer, error) {
 	i, err := newInformer(a.Client, selector, slimRequest)
 	if err != nil {
@@ -203,6 +206,7 @@ func keyOf(r *v1beta1.ResolutionRequest) key {
 	return key{namespace: r.Namespace, name: r.Name, uid: r.UID}
 }
 
+// onObject queues a request that has work to do, and ends the work on one that is finished or is being deleted.
 func (a *Adapter) onObject(o any) {
 	r, ok := o.(*v1beta1.ResolutionRequest)
 	if !ok {
@@ -234,26 +238,9 @@ func (a *Adapter) queueIfOurs(r *v1beta1.ResolutionRequest) {
 		return
 	}
 	name := resolverOf(r)
-	if _, ok := a.Resolvers[name]; ok && !a.isSettled(keyOf(r)) && a.Members.Owns(Role(name), r.UID) {
+	_, settled := a.settled.Load(keyOf(r))
+	if _, ok := a.Resolvers[name]; ok && !settled && a.Members.Owns(Role(name), r.UID) {
 		a.queue.Add(keyOf(r))
-	}
-}
-
-func (a *Adapter) isSettled(k key) bool {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	return a.settled[k]
-}
-
-// markSettled marks a request before its status is written, so that the mark exists before the event, and removes the mark if nothing was
-// written.
-func (a *Adapter) markSettled(k key, on bool) {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	if on {
-		a.settled[k] = true
-	} else {
-		delete(a.settled, k)
 	}
 }
 
@@ -278,10 +265,9 @@ func (a *Adapter) recheckAll() {
 
 func (a *Adapter) stopRequest(k key, cause error) {
 	a.queue.Forget(k)
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	delete(a.settled, k)
-	if cancel := a.cancels[k]; cancel != nil {
+	a.settled.Delete(k)
+	found, _ := a.cancels.Load(k)
+	if cancel, ok := found.(context.CancelCauseFunc); ok {
 		cancel(cause)
 	}
 }
@@ -305,6 +291,9 @@ func (k key) requestIn(store cache.Store) *v1beta1.ResolutionRequest {
 	return nil
 }
 
+// resolveAndFinish resolves one request and writes the result. A request that ends meanwhile gets none: its context ends with the
+// cause, and the write is left out. A write that has begun when the process ends has shutdownGrace. A request that is not resolved by
+// then stays unfinished.
 func (a *Adapter) resolveAndFinish(process context.Context, k key) {
 	r := a.cachedRequest(k)
 	if r == nil || r.DeletionTimestamp != nil || r.Status.Finished() {
@@ -319,14 +308,8 @@ func (a *Adapter) resolveAndFinish(process context.Context, k key) {
 
 	ctx, cancel := context.WithCancelCause(process)
 	defer cancel(nil)
-	a.mu.Lock()
-	a.cancels[k] = cancel
-	a.mu.Unlock()
-	defer func() {
-		a.mu.Lock()
-		delete(a.cancels, k)
-		a.mu.Unlock()
-	}()
+	a.cancels.Store(k, cancel)
+	defer a.cancels.Delete(k)
 	// An event that came before the registration has not canceled anything.
 	if now := a.cachedRequest(k); now == nil || now.DeletionTimestamp != nil || now.Status.Finished() {
 		return
@@ -367,6 +350,9 @@ func outlivingContext(parent context.Context, c clock.Clock, d time.Duration) (c
 }
 
 // resolveRequest resolves the request and finds a place for the result, in the time that the request has left.
+//
+// held is memory that the result takes; the caller releases it when the result is written. It is nil after an error. A resolver that
+// panics fails its request and not the process.
 func (a *Adapter) resolveRequest(ctx context.Context, r *v1beta1.ResolutionRequest, name string, limit time.Duration) (res *resolve.Resource, held *resolve.Reservation, where kept, err error) {
 	if _, err := resolution.Resolver(r.Labels); err != nil {
 		return nil, nil, kept{}, resolve.Errorf(resolve.ReasonInvalid, "%w", err)
@@ -406,11 +392,7 @@ func (a *Adapter) resolveRequest(ctx context.Context, r *v1beta1.ResolutionReque
 			return nil, nil, kept{}, err
 		}
 	}
-	if h, ok := a.Resolvers[name].(Holder); ok {
-		res, held, err = h.Hold(ctx, req)
-	} else {
-		res, err = a.Resolvers[name].Resolve(ctx, req)
-	}
+	res, held, err = a.Resolvers[name].Hold(ctx, req)
 	defer func() {
 		if err != nil {
 			held.Release()
@@ -519,6 +501,9 @@ func ParamValue(v v1beta1.ParamValue) resolve.Value {
 func writeBytes(size int) int64 { return int64(size)*4/3 + 4<<10 }
 
 // writeResult writes the result of the request, and reports it in events and metrics.
+//
+// If the API server refuses the content, the request fails with that reason, or it would wait for its time-out. If it refuses the
+// status altogether, the request stays in progress.
 func (a *Adapter) writeResult(ctx context.Context, k key, r *v1beta1.ResolutionRequest, name string, start time.Time, res *resolve.Resource, where kept, err error) {
 	writing, now := a.Clock.Now(), a.Server.Now()
 	var s statusFields
@@ -545,7 +530,8 @@ func (a *Adapter) writeResult(ctx context.Context, k key, r *v1beta1.ResolutionR
 	release := sync.OnceFunc(func() { <-a.writing })
 	defer release()
 	w := writer{client: a.Client, metrics: a.Metrics, clock: a.Clock, resolver: name, lookup: func() *v1beta1.ResolutionRequest { return a.cachedRequest(k) }}
-	a.markSettled(k, true)
+	// The mark exists before the event of the write, and goes if nothing is written.
+	a.settled.Store(k, true)
 	wrote, werr := w.writeStatus(ctx, r, s, "result")
 	if werr != nil && err == nil && !wrote && ctx.Err() == nil {
 		// The API server takes the request's status, but not with this content.
@@ -558,7 +544,7 @@ func (a *Adapter) writeResult(ctx context.Context, k key, r *v1beta1.ResolutionR
 	}
 	release()
 	if !wrote {
-		a.markSettled(k, false)
+		a.settled.Delete(k)
 	}
 	log := a.Log.With("namespace", r.Namespace, "name", r.Name, "resolver", name, "duration", a.Clock.Since(start))
 	switch {

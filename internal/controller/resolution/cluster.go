@@ -2,15 +2,16 @@ package resolution
 
 import (
 	"context"
-	"fmt"
 
-	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
 
 	"sluice.dev/resolve"
 )
+
+// Resolvers read Secrets in the requester's namespace, with the rights of their own ServiceAccount. By default it has none there: the
+// owner of the namespace gives them by a RoleBinding. So the error for a missing right has the command that gives it.
 
 // Credentials reads Secrets and ServiceAccounts with the rights of the process. It implements [resolve.Secrets].
 type Credentials struct {
@@ -48,6 +49,8 @@ func (c Credentials) ImagePullSecrets(ctx context.Context, namespace, name strin
 	return out, nil
 }
 
+// explainError says in terms of package resolve why an object could not be read. A missing object or right is permanent, and anything
+// else may pass, so that the framework tries it again.
 func (c Credentials) explainError(ctx context.Context, err error, kind, namespace, name string) error {
 	switch {
 	case apierrors.IsNotFound(err):
@@ -62,17 +65,4 @@ func (c Credentials) explainError(ctx context.Context, err error, kind, namespac
 	e := resolve.Transientf("the %s %q in namespace %q cannot be read now", kind, name, namespace)
 	e.Err = err
 	return e
-}
-
-// serviceAccount is the user name of a ServiceAccount.
-func serviceAccount(namespace, name string) string {
-	return fmt.Sprintf("system:serviceaccount:%s:%s", namespace, name)
-}
-
-// eventInvalidConfig is the reason of an event about a ConfigMap with an error.
-const eventInvalidConfig = "InvalidConfiguration"
-
-// configMapRef names a ConfigMap for events.
-func configMapRef(namespace, name string) *corev1.ObjectReference {
-	return &corev1.ObjectReference{APIVersion: "v1", Kind: "ConfigMap", Namespace: namespace, Name: name}
 }

@@ -16,6 +16,9 @@ import (
 	"sluice.dev/api/resolution/v1alpha1"
 )
 
+// The API server stores requests in one version and asks this webhook for the other one. It sends all objects of a list at once, with
+// their content, which may be tens of megabytes. So the review is converted while it is read, and only the answer is held as a whole.
+
 const (
 	// maxReview bounds a conversion review, in bytes. The API server sends all objects of a list in one, with their
 	// content, and the answer has to be held until it is known to be whole.
@@ -49,6 +52,8 @@ func (c *Converter) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	convertReview(w, r, c.most)
 }
 
+// convertReview answers one review. What is no review, or too large, gets a code from 400 on, which the API server reports to its
+// client.
 func convertReview(w http.ResponseWriter, r *http.Request, most int64) {
 	review := reading{out: &bytes.Buffer{}}
 	if r.ContentLength > most {
@@ -111,14 +116,19 @@ func (v *reading) readReview(body io.Reader) error {
 				case "desiredAPIVersion":
 					return dec.Decode(&v.version)
 				case "objects":
-					return eachElement(dec, func(object json.RawMessage) {
-						if v.version == "" {
-							// The API server names the version first.
-							waiting = append(waiting, object)
-							return
+					_, err := eachWithin(dec, '[', func() error {
+						var object json.RawMessage
+						if err := dec.Decode(&object); err != nil {
+							return err
 						}
-						v.convertObject(object)
+						if v.version == "" {
+							waiting = append(waiting, object) // the API server names the version first
+						} else {
+							v.convertObject(object)
+						}
+						return nil
 					})
+					return err
 				}
 				return dec.Decode(&json.RawMessage{})
 			})
@@ -135,25 +145,30 @@ func (v *reading) readReview(body io.Reader) error {
 	return err
 }
 
-// eachMember calls f for each member of the object that comes next; f reads its value. A null has no members.
-func eachMember(dec *json.Decoder, f func(key string) error) (there bool, err error) {
-	open, err := dec.Token()
-	if err != nil || open == nil {
+// eachMember calls f for each member of the object that comes next; f reads its value. A null has no members, and is not there.
+func eachMember(dec *json.Decoder, f func(name string) error) (there bool, err error) {
+	return eachWithin(dec, '{', func() error {
+		token, err := dec.Token()
+		if err != nil {
+			return err
+		}
+		name, _ := token.(string) // the decoder takes nothing else for the name of a member
+		return f(name)
+	})
+}
+
+// eachWithin calls f where each element begins of the array or object that comes next, which open opens; f reads it. A null has none,
+// and is not there.
+func eachWithin(dec *json.Decoder, open json.Delim, f func() error) (there bool, err error) {
+	token, err := dec.Token()
+	if err != nil || token == nil {
 		return false, err
 	}
-	if open != json.Delim('{') {
-		return false, errors.New("no object")
+	if token != open {
+		return false, fmt.Errorf("no %s", open)
 	}
 	for dec.More() {
-		key, err := dec.Token()
-		if err != nil {
-			return false, err
-		}
-		name, ok := key.(string)
-		if !ok {
-			return false, errors.New("no name")
-		}
-		if err := f(name); err != nil {
+		if err := f(); err != nil {
 			return false, err
 		}
 	}
@@ -161,26 +176,8 @@ func eachMember(dec *json.Decoder, f func(key string) error) (there bool, err er
 	return err == nil, err
 }
 
-// eachElement calls f for each element of the array that comes next. A null has none.
-func eachElement(dec *json.Decoder, f func(json.RawMessage)) error {
-	open, err := dec.Token()
-	if err != nil || open == nil {
-		return err
-	}
-	if open != json.Delim('[') {
-		return errors.New("no array")
-	}
-	for dec.More() {
-		var raw json.RawMessage
-		if err := dec.Decode(&raw); err != nil {
-			return err
-		}
-		f(raw)
-	}
-	_, err = dec.Token()
-	return err
-}
-
+// convertObject converts one object and appends it to the answer. After the first failure nothing is converted any more, and what is
+// there is dropped: the API server takes all objects or none.
 func (v *reading) convertObject(object json.RawMessage) {
 	if v.failure != nil {
 		return
@@ -217,6 +214,7 @@ func (v *reading) answerFrame() (head, tail []byte, err error) {
 	return append(before, `"convertedObjects":[`...), append([]byte(`]`), after...), nil
 }
 
+// convertOne returns an object in another version. Its integers stay integers, also those over 2^53, which float64 would round.
 func convertOne(data []byte, to string) ([]byte, error) {
 	var object map[string]any
 	if err := utiljson.Unmarshal(data, &object); err != nil {

@@ -3,6 +3,7 @@ package resolution
 import (
 	"cmp"
 	"context"
+	"fmt"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -13,6 +14,10 @@ import (
 	"sluice.dev/api/resolution/v1beta1"
 	"sluice.dev/resolve"
 )
+
+// On whose behalf is a request made? A request carries no identity, and its parameters are the requester's words. But the run that
+// controls it has a ServiceAccount, which is read from the API. For example, a request that TaskRun build in namespace a controls is
+// made for system:serviceaccount:a:SERVICEACCOUNT of that run.
 
 // runs lists the kinds that have a ServiceAccount, with the version and the path of the account: the runs of Tekton Pipelines,
 // where older versions have another path, and deliveries.
@@ -61,5 +66,5 @@ func (o Owner) Identity(ctx context.Context, r *v1beta1.ResolutionRequest) (stri
 	if err != nil {
 		return "", resolve.Errorf(resolve.ReasonInvalid, "the %s %q has an odd ServiceAccount", ref.Kind, ref.Name)
 	}
-	return serviceAccount(r.Namespace, cmp.Or(name, "default")), nil
+	return fmt.Sprintf("system:serviceaccount:%s:%s", r.Namespace, cmp.Or(name, "default")), nil
 }

@@ -19,6 +19,10 @@ import (
 	"sluice.dev/resolve"
 )
 
+// A request may name a resolver that nobody runs, by a mistake or because it is not installed. It would wait for its time-out, and
+// say nothing about the cause. The lifecycle controller ends it sooner if it can be sure: no process has the role, and no ConfigMap
+// says that one ever had.
+
 // labelSchema is on the ConfigMap with the schema of a resolver, which it names.
 const labelSchema = "sluice.dev/resolver"
 
@@ -95,8 +99,8 @@ func (k *Known) isOther(resolver string) bool {
 	return slices.ContainsFunc(k.Others, func(o string) bool { return o == AnyResolver || resolution.Canonical(o) == resolver })
 }
 
-// missingError returns an error that lists the known resolvers, if no process runs the resolver of a request. It returns nil if a process
-// runs it or has run it, or if that is not known yet.
+// missingError returns an error that lists the known resolvers, if no process runs the resolver of a request. It returns nil if a
+// process runs it or has run it, or if that is not known yet.
 func (k *Known) missingError(resolver string) *resolve.Error {
 	if k == nil || k.isOther(resolver) || k.runningProcesses(resolver) > 0 {
 		return nil

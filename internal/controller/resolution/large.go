@@ -10,12 +10,17 @@ import (
 	"sync"
 	"time"
 
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/client-go/discovery"
 	"k8s.io/utils/clock"
 
 	"sluice.dev/api/resolution/v1beta1"
 	"sluice.dev/resolve"
 )
+
+// A request holds content up to a limit, since etcd takes objects up to 1.5 MiB. Larger content is compressed if it fits then, or
+// goes to a store, and the request has a reference and a digest. Both need fields that Tekton's own CRD does not have. So the adapter
+// asks the API server whether this cluster has them.
 
 const (
 	// DefaultMaxContent is the default of the limit of content that is compressed or in a store, in bytes: what resolvers
@@ -157,15 +162,14 @@ func (f *support) askUntilAnswered(ctx context.Context) (bool, error) {
 			}
 			return yes, nil
 		}
-		select {
-		case <-ctx.Done():
-			return false, context.Cause(ctx)
-		case <-f.clock.After(askRetry):
+		if err := pauseFor(ctx, f.clock, askRetry); err != nil {
+			return false, err
 		}
 	}
 }
 
-// hasFields reads the schema that the API server publishes, as every user may.
+// hasFields reports whether the ResolutionRequests of a cluster have the fields for large content. It reads the schema that the API
+// server publishes, as every user may. A schema of another form counts as one without them.
 func hasFields(d discovery.DiscoveryInterface) (bool, error) {
 	paths, err := d.OpenAPIV3().Paths()
 	if err != nil {
@@ -179,23 +183,18 @@ func hasFields(d discovery.DiscoveryInterface) (bool, error) {
 	if err != nil {
 		return false, err
 	}
-	type object struct {
-		Properties map[string]json.RawMessage `json:"properties"`
-	}
 	var doc struct {
 		Components struct {
-			Schemas map[string]struct {
-				Properties struct {
-					Status object `json:"status"`
-				} `json:"properties"`
-			} `json:"schemas"`
+			Schemas map[string]map[string]any `json:"schemas"`
 		} `json:"components"`
 	}
 	if err := json.Unmarshal(text, &doc); err != nil {
 		return false, err
 	}
 	for _, s := range doc.Components.Schemas {
-		if s.Properties.Status.Properties["dataRef"] != nil && s.Properties.Status.Properties["dataDigest"] != nil {
+		_, hasRef, _ := unstructured.NestedFieldNoCopy(s, "properties", "status", "properties", "dataRef")
+		_, hasDigest, _ := unstructured.NestedFieldNoCopy(s, "properties", "status", "properties", "dataDigest")
+		if hasRef && hasDigest {
 			return true, nil
 		}
 	}

@@ -25,6 +25,10 @@ import (
 	"sluice.dev/resolve"
 )
 
+// What happens to requests for which no resolver does anything? The lifecycle controller gives each an end: it marks those that wait,
+// ends those whose time is over, and deletes those that nobody owns. It looks at a request when it changes and when its next time is
+// due, so ten thousand waiting requests cost no polling.
+
 // LifecycleRole is the role of sluice serve, and of Members, that runs the lifecycle controller.
 const LifecycleRole = "resolution"
 
@@ -132,7 +136,7 @@ func (l *Lifecycle) cachedRequest(k key) *v1beta1.ResolutionRequest {
 	return k.requestIn(l.informer.GetStore())
 }
 
-// reconcileSafely is reconcile with protection from panics: a panic causes a retry of this request, and does not affect others.
+// reconcileSafely is reconcileRequest with protection from panics: a panic causes a retry of this request, and does not affect others.
 func (l *Lifecycle) reconcileSafely(ctx context.Context, k key) (again time.Duration) {
 	defer func() {
 		if r := recover(); r != nil {
@@ -144,6 +148,9 @@ func (l *Lifecycle) reconcileSafely(ctx context.Context, k key) (again time.Dura
 }
 
 // reconcileRequest does the due work for one request and returns when to check again, 0 for not before it changes.
+//
+// Ends come before marks: a request whose time is over is not marked as in progress. The mark has its own rate limit, and is written
+// again only if it has become untrue.
 func (l *Lifecycle) reconcileRequest(ctx context.Context, k key) time.Duration {
 	r := l.cachedRequest(k)
 	if r == nil || r.DeletionTimestamp != nil || ctx.Err() != nil || !l.Members.Owns(LifecycleRole, r.UID) {
@@ -203,6 +210,9 @@ func (l *Lifecycle) isOutdated(said *v1beta1.Condition, resolver string) bool {
 }
 
 // waitingText says what a request to a resolver waits for.
+//
+// The count goes through all requests in the cache, so it is kept for [countAgain]. It tells a user whether the resolver is slow or
+// has much to do.
 func (l *Lifecycle) waitingText(resolver string, now time.Time) string {
 	if l.Known == nil {
 		return fmt.Sprintf("the resolver %q has not answered", resolver)

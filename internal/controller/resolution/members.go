@@ -21,6 +21,11 @@ import (
 	"k8s.io/utils/clock"
 )
 
+// Several processes can have the same role. Each request belongs to one of them, without a leader and without messages: every process
+// computes the owner from the list of live processes and the UID of the request. When a process goes, only its share moves. For
+// example, with three replicas a third of the requests has another owner after one of them has ended, and the other two thirds keep
+// theirs.
+
 const (
 	memberLabel     = "sluice.dev/member"
 	rolesAnnotation = "sluice.dev/roles"
@@ -103,6 +108,8 @@ func ownerOf(members []string, self string, uid types.UID) string {
 	return best
 }
 
+// ownerWeight is the weight of a process for an object: the highest owns it (rendezvous hashing). It depends on nothing but the two
+// names.
 func ownerWeight(id string, uid types.UID) uint64 {
 	h := fnv.New64a()
 	// A hash never fails to write.
@@ -193,6 +200,8 @@ func (m *Members) mayTidy(roles []string) bool {
 	return slices.Contains(m.Roles, LifecycleRole) || !slices.ContainsFunc(roles, func(r string) bool { return !slices.Contains(m.Roles, r) })
 }
 
+// renewLease writes the Lease of this process with the present time, and makes it if it is missing. A renewal that takes longer than
+// the Lease lasts is given up, since the others count this process as gone by then.
 func (m *Members) renewLease(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, leaseDuration)
 	defer cancel()
@@ -227,6 +236,9 @@ func (m *Members) deleteLease(ctx context.Context) {
 }
 
 // readLeases reads all Leases and reports changes.
+//
+// A process counts as gone when its Lease has not changed for as long as the Lease says, by the clock of this process. Its Lease
+// stays for a while, since it tells operators who has ended, and is then deleted.
 func (m *Members) readLeases(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, leaseDuration)
 	defer cancel()

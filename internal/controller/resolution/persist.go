@@ -12,6 +12,8 @@ import (
 	"k8s.io/utils/clock"
 )
 
+// After an outage of the API server, a watch should be there again within seconds, since requests wait for it.
+
 // lastWatchWait bounds the pause between two attempts to begin a watch.
 const lastWatchWait = 3 * time.Second
 

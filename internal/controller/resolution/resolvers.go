@@ -15,6 +15,9 @@ import (
 	"sluice.dev/resolve/verify"
 )
 
+// All resolvers of a process share the framework of package resolve, and some ConfigMaps: which are switched off, what must be
+// signed, how large the cache is. This file reads those, and connects the framework to the adapter.
+
 // Names of ConfigMaps that all resolvers share. The first is Tekton's.
 const (
 	FlagsConfigMap        = "resolvers-feature-flags"
@@ -196,14 +199,7 @@ type framed struct {
 	name string
 }
 
-// Resolve implements [Resolver].
-func (f framed) Resolve(ctx context.Context, r *resolve.Request) (*resolve.Resource, error) {
-	res, held, err := f.Hold(ctx, r)
-	held.Release()
-	return res, err
-}
-
-// Hold implements [Holder].
+// Hold implements [Resolver].
 func (f framed) Hold(ctx context.Context, r *resolve.Request) (*resolve.Resource, *resolve.Reservation, error) {
 	if f.unverified.Load() {
 		return nil, nil, resolve.Errorf(resolve.ReasonForbidden, "the policies in the ConfigMap %s have mistakes, and the resolver %s knows no earlier ones; it does nothing until they are right; an event at the ConfigMap says what is wrong", VerificationConfigMap, f.name)

@@ -126,8 +126,9 @@ func (p *process) kill() {
 
 type resolveFunc func(ctx context.Context, r *resolve.Request) (*resolve.Resource, error)
 
-func (f resolveFunc) Resolve(ctx context.Context, r *resolve.Request) (*resolve.Resource, error) {
-	return f(ctx, r)
+func (f resolveFunc) Hold(ctx context.Context, r *resolve.Request) (*resolve.Resource, *resolve.Reservation, error) {
+	res, err := f(ctx, r)
+	return res, nil, err
 }
 
 // echo answers with the parameter text.

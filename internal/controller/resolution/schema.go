@@ -16,6 +16,9 @@ import (
 	"k8s.io/utils/clock"
 )
 
+// A resolver publishes the schema of its parameters, so that clients and people can see what it takes without running it. The
+// ConfigMap is the process's own: an edit by somebody else is undone.
+
 const (
 	// SchemaKey is the key of a schema in its ConfigMap.
 	SchemaKey = "schema.json"
@@ -90,12 +93,10 @@ func (s *SchemaPublisher) Run(ctx context.Context) {
 			told = true
 			s.Log.Warn("cannot publish the schema of a resolver", "namespace", s.Namespace, "name", name, "error", err)
 		}
-		select {
-		case <-ctx.Done():
+		if pauseFor(ctx, s.Clock, schemaRetry) != nil {
 			return
-		case <-s.Clock.After(schemaRetry):
-			want()
 		}
+		want()
 	}
 }
 

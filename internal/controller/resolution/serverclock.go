@@ -9,13 +9,16 @@ import (
 	"k8s.io/utils/clock"
 )
 
+// Creation times come from the API server, and time-outs are measured from them. If the clock of this node is minutes off, requests
+// would end too early or too late. Each answer of the API server has its time, so no extra request is needed to learn it.
+
 // tolerated is the difference between two clocks that needs no correction. The time in an answer has whole seconds, and is as old
 // as the answer was on its way.
 const tolerated = 2 * time.Second
 
-// ServerClock has the time of the API server, which it learns from the header Date of answers (RFC 9110, 6.6.1). It uses the local time
-// if that differs by at most two seconds, or before the first answer. The API server sets the creation time of requests. So a wrong
-// local clock would end them too early or too late. It is safe for concurrent use.
+// ServerClock has the time of the API server, which it learns from the header Date of answers (RFC 9110, 6.6.1). It uses the local
+// time if that differs by at most two seconds, or before the first answer. The API server sets the creation time of requests. So a
+// wrong local clock would end them too early or too late. It is safe for concurrent use.
 type ServerClock struct {
 	local clock.PassiveClock
 	// began is the base of a measurement that is independent of changes of the clock.

@@ -1,6 +1,7 @@
 package resolution
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"log/slog"
@@ -15,6 +16,9 @@ import (
 	"k8s.io/client-go/tools/record"
 	"k8s.io/utils/clock"
 )
+
+// Operators change settings while processes run. A wrong value must not stop anything: the last good settings hold, and an event at
+// the ConfigMap says what is wrong and what holds instead.
 
 // DefaultTimeout is the time-out of a request if config-defaults does not set one, as in Tekton.
 const DefaultTimeout = time.Minute
@@ -121,16 +125,11 @@ func (c *ConfigWatch) passOn(ctx context.Context, data map[string]string) {
 	if c.applyData(data) {
 		return
 	}
-	mine, after := c.serial, c.Clock
-	if after == nil {
-		after = clock.RealClock{}
-	}
+	mine, after := c.serial, cmp.Or[clock.Clock](c.Clock, clock.RealClock{})
 	go func() {
 		for {
-			select {
-			case <-ctx.Done():
+			if pauseFor(ctx, after, applyAgain) != nil {
 				return
-			case <-after.After(applyAgain):
 			}
 			c.mu.Lock()
 			done := c.serial != mine || c.applyData(data)
@@ -152,7 +151,8 @@ func (c *ConfigWatch) applyData(data map[string]string) bool {
 	if text := cleanLine(err.Error()); text != c.told {
 		c.told = text
 		c.Log.Error("the configuration has mistakes", "namespace", c.Namespace, "name", c.Name, "error", err)
-		c.Recorder.Event(configMapRef(c.Namespace, c.Name), corev1.EventTypeWarning, eventInvalidConfig, text)
+		about := &corev1.ObjectReference{APIVersion: "v1", Kind: "ConfigMap", Namespace: c.Namespace, Name: c.Name}
+		c.Recorder.Event(about, corev1.EventTypeWarning, "InvalidConfiguration", text)
 	}
 	return false
 }

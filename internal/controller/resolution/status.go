@@ -19,6 +19,10 @@ import (
 	"sluice.dev/resolve"
 )
 
+// This file makes the status of a request and the patch that writes it. The status has to fit Tekton's schema too, which demands
+// fields that a failed request has no use for. A patch fails if the request is no longer as it was read, so two processes cannot both
+// finish it.
+
 const (
 	// DefaultMaxData is the default of the limit of content, in bytes before base64: etcd takes objects up to 1.5 MiB.
 	DefaultMaxData = 1 << 20
@@ -27,8 +31,8 @@ const (
 	maxMessage     = 4 << 10
 )
 
-// statusPatch is a merge patch of a status. UID and resource version make it fail if the object is not the one that was read. It is for
-// requests without a condition, of which a patch could test nothing else.
+// statusPatch is a merge patch of a status. UID and resource version make it fail if the object is not the one that was read. It is
+// for requests without a condition, of which a patch could test nothing else.
 type statusPatch struct {
 	Metadata struct {
 		UID             types.UID `json:"uid"`
@@ -61,6 +65,9 @@ type patch struct {
 
 // patchFor returns the patch for the object as it was read. If that has the condition Unknown, the patch tests the UID and the
 // condition, so that other writes in between do not make it fail.
+//
+// A merge patch with the resource version fails after any other write. A JSON patch with tests fails only if the condition is another
+// one by now, but it needs a condition that it can test.
 func patchFor(r *v1beta1.ResolutionRequest, s statusFields) (patch, error) {
 	s.ObservedGeneration = r.Generation
 	at := slices.IndexFunc(r.Status.Conditions, func(c v1beta1.Condition) bool { return c.Type == resolution.ConditionSucceeded })
@@ -136,8 +143,8 @@ func succeededStatus(res *resolve.Resource, k kept, now time.Time) statusFields 
 	return s
 }
 
-// failedStatus is the status of a request that failed. The condition has one of the two reasons that Tekton's clients know; the exact one is
-// before the message, and in an annotation.
+// failedStatus is the status of a request that failed. The condition has one of the two reasons that Tekton's clients know; the exact
+// one is before the message, and in an annotation.
 func failedStatus(e *resolve.Error, now time.Time) statusFields {
 	reason, message := resolution.ReasonFailed, cleanLine(e.Msg)
 	switch e.Reason { //nolint:exhaustive // the default is for all that Tekton has no reason for

@@ -15,6 +15,9 @@ import (
 	"sluice.dev/internal/servingcert"
 )
 
+// The API server calls the conversion webhook only with a certificate that the CRD trusts. Package servingcert makes and renews it,
+// and this file writes its CA into the CRD.
+
 const (
 	crdName = "resolutionrequests.resolution.tekton.dev"
 	// TLSSecret is the Secret that the replicas share.

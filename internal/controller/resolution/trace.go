@@ -13,6 +13,9 @@ import (
 	"sluice.dev/resolve"
 )
 
+// A trace shows where the time of one request went. It begins at the creation of the request, which the API server records, and not
+// when the process sees it: waiting in the queue is often the largest part.
+
 // traced is the trace of one request: a span from its creation to its end, with one span for each phase below it.
 type traced struct {
 	tracer trace.Tracer

@@ -22,6 +22,10 @@ import (
 	"sluice.dev/client/versioned/scheme"
 )
 
+// Processes watch all requests of their types, and most of their bytes are the content of finished ones, which nobody here reads.
+// This file keeps that cheap: lists come in small pages and lose their content at once, events are decoded in two passes, and the
+// caches keep a few fields.
+
 const resource = "resolutionrequests"
 
 // maxEvent bounds one event of a watch, in bytes: etcd takes objects up to 1.5 MiB, and this is ten times as much.
@@ -120,7 +124,7 @@ func slimRequest(o any) (any, error) {
 	return r, nil
 }
 
-// withoutSpec is slim for users that need no specs.
+// withoutSpec is slimRequest for users that need no specs.
 func withoutSpec(o any) (any, error) {
 	if r, ok := o.(*v1beta1.ResolutionRequest); ok {
 		r.Spec = v1beta1.ResolutionRequestSpec{}

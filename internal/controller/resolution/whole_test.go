@@ -77,8 +77,9 @@ func (s *scene) answers(f func(ctx context.Context, r *resolve.Request) (*resolv
 
 type resolverFunc func(ctx context.Context, r *resolve.Request) (*resolve.Resource, error)
 
-func (f resolverFunc) Resolve(ctx context.Context, r *resolve.Request) (*resolve.Resource, error) {
-	return f(ctx, r)
+func (f resolverFunc) Hold(ctx context.Context, r *resolve.Request) (*resolve.Resource, *resolve.Reservation, error) {
+	res, err := f(ctx, r)
+	return res, nil, err
 }
 
 // manage runs a lifecycle controller.

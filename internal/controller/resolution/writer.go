@@ -16,11 +16,15 @@ import (
 	"sluice.dev/client/versioned"
 )
 
+// A result is written in one patch, which may be more than a megabyte, and has to get through: a resolver has spent seconds on it. So
+// a failed write is tried again for as long as the failure may pass. What will not pass is an error at once, for example a content
+// that etcd finds too large.
+
 const (
 	firstWait = 50 * time.Millisecond
 	lastWait  = 5 * time.Second
-	// disbelief is the time for which a refusal is not believed: an API server that has just started refuses all users until it has read
-	// its roles.
+	// disbelief is the time for which a refusal is not believed: an API server that has just started refuses all users until it has
+	// read its roles.
 	disbelief = 15 * time.Second
 
 	mergePatch = types.MergePatchType
@@ -50,6 +54,8 @@ type writer struct {
 
 // writeStatus writes the status unless the request has been finished or deleted meanwhile, and reports whether it did. It tries
 // for as long as ctx allows and the API server may recover; the error is one that does not pass.
+//
+// what is the label of the metric. A refusal for want of rights may pass too: an API server that has just started refuses everybody.
 func (w writer) writeStatus(ctx context.Context, r *v1beta1.ResolutionRequest, s statusFields, what string) (bool, error) {
 	r = w.firstState(ctx, r, len(s.data))
 	var refused time.Time
@@ -94,8 +100,8 @@ func (w writer) firstState(ctx context.Context, r *v1beta1.ResolutionRequest, si
 	return now
 }
 
-// newerState returns the state of a request for the next attempt, nil if it is gone. It waits before it asks the API server, and after a
-// conflict only if there is no newer state, because the next attempt would fail in the same way.
+// newerState returns the state of a request for the next attempt, nil if it is gone. It waits before it asks the API server, and after
+// a conflict only if there is no newer state, because the next attempt would fail in the same way.
 func (w writer) newerState(ctx context.Context, r *v1beta1.ResolutionRequest, conflict bool, wait time.Duration) (*v1beta1.ResolutionRequest, error) {
 	if conflict {
 		if now := w.lookup(); now != nil && now.UID == r.UID && now.ResourceVersion != r.ResourceVersion {
@@ -125,8 +131,8 @@ func (w writer) newestState(ctx context.Context, r *v1beta1.ResolutionRequest) (
 	return now, err
 }
 
-// isStale reports whether the API server refused a write because the request is no longer as it was read: it has another resource version, or a
-// test of the JSON patch failed. The latter is Invalid, like a bad value, but names no field (jsonPatcher in
+// isStale reports whether the API server refused a write because the request is no longer as it was read: it has another resource
+// version, or a test of the JSON patch failed. The latter is Invalid, like a bad value, but names no field (jsonPatcher in
 // k8s.io/apiserver/pkg/endpoints/handlers/patch.go).
 func isStale(err error) bool {
 	var status apierrors.APIStatus
@@ -137,7 +143,8 @@ func isStale(err error) bool {
 	return d == nil || !slices.ContainsFunc(d.Causes, func(c metav1.StatusCause) bool { return c.Field != "" })
 }
 
-// passingCause names the cause of an error that may pass; empty if it will not. refused is since when the API server forbids the write.
+// passingCause names the cause of an error that may pass; empty if it will not. refused is since when the API server forbids the
+// write.
 func (w writer) passingCause(err error, refused *time.Time) string {
 	switch {
 	case isStale(err):
