@@ -33,56 +33,15 @@ The finding quotes the API server's words. They come from the same code: Sluice 
 	Help: `Correct the field that the API server names. A default has to satisfy the type, enum, pattern and rules of its own field. To make a ` +
 		`rule cheaper, set maxItems, maxLength and maxProperties on the values that it loops over.`,
 	Unsafe: Example{
-		Old: `
-versions:
-- name: v1
-  served: true
-  storage: true
-  schema:
-    openAPIV3Schema:
-      type: object
-      properties:
-        spec:
-          type: object
-          properties:
-            replicas:
-              type: integer
-`,
-		New: `
-versions:
-- name: v1
-  served: true
-  storage: true
-  schema:
-    openAPIV3Schema:
-      type: object
-      properties:
-        spec:
-          type: object
-          properties:
-            replicas:
-              type: integer
-              default: many
-`,
+		Old: exampleVersions(storedVersion("v1", specSchema(exampleField("replicas", "type: integer")))),
+		New: exampleVersions(storedVersion("v1", specSchema(exampleField("replicas", "type: integer", "default: many")))),
 	},
-	Instead: `
-versions:
-- name: v1
-  served: true
-  storage: true
-  schema:
-    openAPIV3Schema:
-      type: object
-      properties:
-        spec:
-          type: object
-          properties:
-            replicas:
-              type: integer
-            paused:
-              type: boolean
-              default: false
-`,
+	Instead: exampleVersions(
+		storedVersion("v1", specSchema(
+			exampleField("replicas", "type: integer"),
+			exampleField("paused", "type: boolean", "default: false"),
+		)),
+	),
 	whole: func(_ context.Context, c *comparison) []report.Finding {
 		r := c.refusal()
 		var out []report.Finding

@@ -19,14 +19,9 @@ var crdRemoved = Rule{
 scope: Namespaced
 `},
 	Instead: `
-scope: Namespaced
-versions:
-- name: v1
-  served: true
-  storage: true
-  deprecated: true
-  deprecationWarning: example.com/v1 Widget is deprecated and has no successor
-`,
+scope: Namespaced` + exampleVersions(
+		storedVersion("v1", "deprecated: true", "deprecationWarning: example.com/v1 Widget is deprecated and has no successor"),
+	),
 	whole: func(_ context.Context, c *comparison) []report.Finding {
 		if c.new != nil {
 			return nil

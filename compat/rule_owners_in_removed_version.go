@@ -23,29 +23,14 @@ Schemas do not show what the objects have, so this is a note about versions that
 		`cluster looks at each object, whichever version is removed, and fails with their number.`,
 	Help: `Run sluice migrate CRD while the old version is still in the CRD: it rewrites the entries of metadata.managedFields in the storage version. ` +
 		`Then compare with the cluster: sluice check NEW. Clients that still apply in the old version note it again, so move them first.`,
-	Unsafe: Example{Old: `
-versions:
-- name: v1alpha1
-  served: false
-  storage: false
-- name: v1
-  served: true
-  storage: true
-`, New: `
-versions:
-- name: v1
-  served: true
-  storage: true
-`},
-	Instead: `
-versions:
-- name: v1alpha1
-  served: false
-  storage: false
-- name: v1
-  served: true
-  storage: true
-`,
+	Unsafe: Example{Old: exampleVersions(
+		unservedVersion("v1alpha1"),
+		storedVersion("v1"),
+	), New: exampleVersions(storedVersion("v1"))},
+	Instead: exampleVersions(
+		unservedVersion("v1alpha1"),
+		storedVersion("v1"),
+	),
 	whole: ofBothCRDs(func(c *comparison) []report.Finding {
 		var out []report.Finding
 		for _, p := range c.oldParts {

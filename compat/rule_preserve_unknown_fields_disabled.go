@@ -19,45 +19,19 @@ One finding covers all places. The API server refuses to switch spec.preserveUnk
 		`fields that the schema does not declare.`,
 	Unsafe: Example{
 		Old: `
-preserveUnknownFields: true
-versions:
-- name: v1
-  served: true
-  storage: true
-  schema:
-    openAPIV3Schema:
-      type: object
-      properties:
-        spec:
-          type: object
-`,
-		New: `
-versions:
-- name: v1
-  served: true
-  storage: true
-  schema:
-    openAPIV3Schema:
-      type: object
-      properties:
-        spec:
-          type: object
-`,
+preserveUnknownFields: true` + exampleVersions(storedVersion("v1", exampleSchema(exampleField("spec", "type: object")))),
+		New: exampleVersions(storedVersion("v1", exampleSchema(exampleField("spec", "type: object")))),
 	},
-	Instead: `
-versions:
-- name: v1
-  served: true
-  storage: true
-  schema:
-    openAPIV3Schema:
-      type: object
-      x-kubernetes-preserve-unknown-fields: true
-      properties:
-        spec:
-          type: object
-          x-kubernetes-preserve-unknown-fields: true
-`,
+	Instead: exampleVersions(
+		storedVersion("v1", `schema:
+  openAPIV3Schema:
+    type: object
+    x-kubernetes-preserve-unknown-fields: true
+    properties:
+      spec:
+        type: object
+        x-kubernetes-preserve-unknown-fields: true`),
+	),
 	whole: func(ctx context.Context, c *comparison) []report.Finding {
 		if !c.preserveDisabled() {
 			return nil

@@ -9,30 +9,18 @@ var printerColumnChanged = Rule{
 	Why: `The column keeps its name, but its value comes from another field or is formatted as another type. People and scripts read it as ` +
 		`before.`,
 	Help: `Give the new value a column with another name.`,
-	Unsafe: Example{Old: `
-versions:
-- name: v1
-  served: true
-  storage: true
-  additionalPrinterColumns:
-  - {name: Ready, type: integer, jsonPath: .status.readyReplicas}
-`, New: `
-versions:
-- name: v1
-  served: true
-  storage: true
-  additionalPrinterColumns:
-  - {name: Ready, type: string, jsonPath: .status.ready}
-`},
-	Instead: `
-versions:
-- name: v1
-  served: true
-  storage: true
-  additionalPrinterColumns:
-  - {name: Ready, type: integer, jsonPath: .status.readyReplicas}
-  - {name: IsReady, type: string, jsonPath: .status.ready}
-`,
+	Unsafe: Example{Old: exampleVersions(
+		storedVersion("v1", `additionalPrinterColumns:
+- {name: Ready, type: integer, jsonPath: .status.readyReplicas}`),
+	), New: exampleVersions(
+		storedVersion("v1", `additionalPrinterColumns:
+- {name: Ready, type: string, jsonPath: .status.ready}`),
+	)},
+	Instead: exampleVersions(
+		storedVersion("v1", `additionalPrinterColumns:
+- {name: Ready, type: integer, jsonPath: .status.readyReplicas}
+- {name: IsReady, type: string, jsonPath: .status.ready}`),
+	),
 	whole: inServedVersions(func(p pair) (out []report.Finding) {
 		before := columnsByName(p.from)
 		for i, n := range p.to.AdditionalPrinterColumns {

@@ -12,31 +12,19 @@ var printerColumnRemoved = Rule{
 	Title: "A printer column was removed",
 	Why:   `kubectl get no longer shows the column. Scripts that cut columns out of its output then take the wrong one.`,
 	Help:  `Keep the column. With a priority above 0 it shows only with -o wide. Scripts should use -o json or custom-columns.`,
-	Unsafe: Example{Old: `
-versions:
-- name: v1
-  served: true
-  storage: true
-  additionalPrinterColumns:
-  - {name: Ready, type: boolean, jsonPath: .status.ready}
-  - {name: Phase, type: string, jsonPath: .status.phase}
-`, New: `
-versions:
-- name: v1
-  served: true
-  storage: true
-  additionalPrinterColumns:
-  - {name: Ready, type: boolean, jsonPath: .status.ready}
-`},
-	Instead: `
-versions:
-- name: v1
-  served: true
-  storage: true
-  additionalPrinterColumns:
-  - {name: Ready, type: boolean, jsonPath: .status.ready}
-  - {name: Phase, type: string, jsonPath: .status.phase, priority: 1}
-`,
+	Unsafe: Example{Old: exampleVersions(
+		storedVersion("v1", `additionalPrinterColumns:
+- {name: Ready, type: boolean, jsonPath: .status.ready}
+- {name: Phase, type: string, jsonPath: .status.phase}`),
+	), New: exampleVersions(
+		storedVersion("v1", `additionalPrinterColumns:
+- {name: Ready, type: boolean, jsonPath: .status.ready}`),
+	)},
+	Instead: exampleVersions(
+		storedVersion("v1", `additionalPrinterColumns:
+- {name: Ready, type: boolean, jsonPath: .status.ready}
+- {name: Phase, type: string, jsonPath: .status.phase, priority: 1}`),
+	),
 	whole: inServedVersions(func(p pair) (out []report.Finding) {
 		after := columnsByName(p.to)
 		for i, o := range p.from.AdditionalPrinterColumns {

@@ -22,96 +22,19 @@ If the schema of the new storage version accepts and keeps everything that the o
 	Help: `Declare in the new storage version every field that the old one declares, or set x-kubernetes-preserve-unknown-fields there. ` +
 		`Otherwise convert with a webhook, or keep the old storage version.`,
 	Unsafe: Example{
-		Old: `
-versions:
-- name: v1beta1
-  served: true
-  storage: true
-  schema:
-    openAPIV3Schema:
-      type: object
-      properties:
-        spec:
-          type: object
-          properties:
-            size:
-              type: integer
-            legacy:
-              type: string
-- name: v1
-  served: true
-  storage: false
-  schema:
-    openAPIV3Schema:
-      type: object
-      properties:
-        spec:
-          type: object
-          properties:
-            size:
-              type: integer
-`,
-		New: `
-versions:
-- name: v1beta1
-  served: true
-  storage: false
-  schema:
-    openAPIV3Schema:
-      type: object
-      properties:
-        spec:
-          type: object
-          properties:
-            size:
-              type: integer
-            legacy:
-              type: string
-- name: v1
-  served: true
-  storage: true
-  schema:
-    openAPIV3Schema:
-      type: object
-      properties:
-        spec:
-          type: object
-          properties:
-            size:
-              type: integer
-`,
+		Old: exampleVersions(
+			storedVersion("v1beta1", specSchema(exampleField("size", "type: integer"), exampleField("legacy", "type: string"))),
+			servedVersion("v1", specSchema(exampleField("size", "type: integer"))),
+		),
+		New: exampleVersions(
+			servedVersion("v1beta1", specSchema(exampleField("size", "type: integer"), exampleField("legacy", "type: string"))),
+			storedVersion("v1", specSchema(exampleField("size", "type: integer"))),
+		),
 	},
-	Instead: `
-versions:
-- name: v1beta1
-  served: true
-  storage: false
-  schema:
-    openAPIV3Schema:
-      type: object
-      properties:
-        spec:
-          type: object
-          properties:
-            size:
-              type: integer
-            legacy:
-              type: string
-- name: v1
-  served: true
-  storage: true
-  schema:
-    openAPIV3Schema:
-      type: object
-      properties:
-        spec:
-          type: object
-          properties:
-            size:
-              type: integer
-            legacy:
-              type: string
-`,
+	Instead: exampleVersions(
+		servedVersion("v1beta1", specSchema(exampleField("size", "type: integer"), exampleField("legacy", "type: string"))),
+		storedVersion("v1", specSchema(exampleField("size", "type: integer"), exampleField("legacy", "type: string"))),
+	),
 	whole: func(ctx context.Context, c *comparison) []report.Finding {
 		var out []report.Finding
 		from, to := storageVersionOf(c.oldParts), storageVersionOf(c.newParts)
