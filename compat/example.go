@@ -144,3 +144,15 @@ conversion:
 func scaleSubresource(specReplicasPath string) string {
 	return exampleField("subresources", exampleField("scale", "specReplicasPath: "+specReplicasPath, "statusReplicasPath: .status.replicas"))
 }
+
+// oneField is the whole of an example about one field.
+func oneField(name string, fragments ...string) string {
+	return "\n" + exampleField(name, fragments...) + "\n"
+}
+
+// toleratingRule is a validation rule that accepts a stored value as long as it stays unchanged. With it, a CRD asks more of new values
+// and harms no stored object.
+func toleratingRule(condition, message string) string {
+	return "x-kubernetes-validations:\n- rule: " + condition + " || oldSelf.hasValue() && self == oldSelf.value()\n" +
+		"  optionalOldSelf: true\n  message: " + message
+}

@@ -16,22 +16,11 @@ var defaultChanged = Rule{
 	Help: `Keep the default, and change the value in the controller that uses it. A new API version can have another default if a ` +
 		`webhook converts between the versions.`,
 	Unsafe: Example{
-		Old: `
-retries:
-  type: integer
-  default: 3
-`, New: `
-retries:
-  type: integer
-  default: 5
-`,
+		Old: oneField("retries", "type: integer", "default: 3"),
+		New: oneField("retries", "type: integer", "default: 5"),
 	},
-	Instead: `
-retries:
-  type: integer
-  default: 3
-  description: How often to retry. The controller retries at least 5 times.
-`,
+	Instead: oneField("retries", "type: integer",
+		"default: 3", "description: How often to retry. The controller retries at least 5 times."),
 	claim: func(c *change) (string, bool) {
 		return "default changed from " + inlineJSON(c.Before) + " to " + inlineJSON(c.After), c.Harm == contain.Redefaulted && c.Before != nil
 	},

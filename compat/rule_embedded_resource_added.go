@@ -11,22 +11,10 @@ var embeddedResourceAdded = Rule{
 		`lack them.`,
 	Help: `Leave the marker out if the object may be partial, and keep its fields with x-kubernetes-preserve-unknown-fields.`,
 	Unsafe: Example{
-		Old: `
-template:
-  type: object
-  x-kubernetes-preserve-unknown-fields: true
-`, New: `
-template:
-  type: object
-  x-kubernetes-embedded-resource: true
-  x-kubernetes-preserve-unknown-fields: true
-`,
+		Old: oneField("template", "type: object", "x-kubernetes-preserve-unknown-fields: true"),
+		New: oneField("template", "type: object", "x-kubernetes-embedded-resource: true", "x-kubernetes-preserve-unknown-fields: true"),
 	},
-	Instead: `
-template:
-  type: object
-  x-kubernetes-preserve-unknown-fields: true
-`,
+	Instead: oneField("template", "type: object", "x-kubernetes-preserve-unknown-fields: true"),
 	claim: func(c *change) (string, bool) {
 		return "the object now has to be a complete resource", c.isRefusedBy("x-kubernetes-embedded-resource")
 	},

@@ -8,22 +8,9 @@ var enumRemoved = Rule{
 	Title: "An enum was removed, so any value is allowed",
 	Why: `Readers could rely on the listed values; now they have to expect any value. After a rollback, the API server refuses objects that ` +
 		`hold another value.`,
-	Help: `Keep the enum, and add the values that you need. Or release readers that check the value themselves before you remove it.`,
-	Unsafe: Example{
-		Old: `
-mode:
-  type: string
-  enum: [fast, slow]
-`, New: `
-mode:
-  type: string
-`,
-	},
-	Instead: `
-mode:
-  type: string
-  enum: [fast, slow]
-`,
-	whole:  readersRule("enum-removed"),
-	inSpec: true,
+	Help:    `Keep the enum, and add the values that you need. Or release readers that check the value themselves before you remove it.`,
+	Unsafe:  Example{Old: oneField("mode", "type: string", "enum: [fast, slow]"), New: oneField("mode", "type: string")},
+	Instead: oneField("mode", "type: string", "enum: [fast, slow]"),
+	whole:   readersRule("enum-removed"),
+	inSpec:  true,
 }

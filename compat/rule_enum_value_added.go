@@ -11,22 +11,10 @@ var enumValueAdded = Rule{
 	Help: `First release readers that know the value or ignore unknown ones. Add the value to the enum in the next release, before ` +
 		`any client writes it.`,
 	Unsafe: Example{
-		Old: `
-mode:
-  type: string
-  enum: [fast, slow]
-`, New: `
-mode:
-  type: string
-  enum: [fast, slow, adaptive]
-`,
+		Old: oneField("mode", "type: string", "enum: [fast, slow]"),
+		New: oneField("mode", "type: string", "enum: [fast, slow, adaptive]"),
 	},
-	Instead: `
-mode:
-  type: string
-  enum: [fast, slow]
-  description: The next release adds adaptive.
-`,
-	whole:  readersRule("enum-value-added"),
-	inSpec: true,
+	Instead: oneField("mode", "type: string", "enum: [fast, slow]", "description: The next release adds adaptive."),
+	whole:   readersRule("enum-value-added"),
+	inSpec:  true,
 }

@@ -13,22 +13,9 @@ var listForStringRefused = Rule{
 		`this because "safe" is meant literally.
 
 The note never fails a check.`,
-	Help: `You need not do anything, unless a client did write lists there. In the example, keep the format.`,
-	Unsafe: Example{
-		Old: `
-address:
-  type: string
-  format: ipv4
-`, New: `
-address:
-  type: string
-`,
-	},
-	Instead: `
-address:
-  type: string
-  format: ipv4
-`,
+	Help:    `You need not do anything, unless a client did write lists there. In the example, keep the format.`,
+	Unsafe:  Example{Old: oneField("address", "type: string", "format: ipv4"), New: oneField("address", "type: string")},
+	Instead: oneField("address", "type: string", "format: ipv4"),
 	claim: func(c *change) (string, bool) {
 		return "a list in place of the string is now refused; the API server accepted it by an oversight",
 			c.Keyword == "format" && c.Detail == contain.ListsLetThrough

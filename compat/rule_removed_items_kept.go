@@ -23,25 +23,12 @@ var removedItemsKept = Rule{
 Sluice asks the API server's own code: it applies a list or map under the old CRD, and then, by the same manager, a part of it under the new one.`,
 	Help: `Apply the unchanged manifests once after the upgrade, before anything leaves them: then each item has its owner. Look for items that ` +
 		`no manifest has.`,
-	Unsafe: Example{Old: `
-selector:
-  type: object
-  x-kubernetes-map-type: atomic
-  additionalProperties:
-    type: string
-`, New: `
-selector:
-  type: object
-  additionalProperties:
-    type: string
-`},
-	Instead: `
-selector:
-  type: object
-  x-kubernetes-map-type: atomic
-  additionalProperties:
-    type: string
-`,
+	Unsafe: Example{
+		Old: oneField("selector", "type: object", "x-kubernetes-map-type: atomic", exampleField("additionalProperties", "type: string")),
+		New: oneField("selector", "type: object", exampleField("additionalProperties", "type: string")),
+	},
+	Instead: oneField("selector", "type: object",
+		"x-kubernetes-map-type: atomic", exampleField("additionalProperties", "type: string")),
 	inSpec: true,
 	whole: func(_ context.Context, c *comparison) []report.Finding {
 		var out []report.Finding

@@ -9,23 +9,11 @@ var shortNameRemoved = Rule{
 	Why: `People and scripts type short names. With the removed one, kubectl get answers that the resource does not exist. Programs do not use ` +
 		`short names.`,
 	Help: `Keep the short name; a CRD may have several.`,
-	Unsafe: Example{Old: `
-names:
-  kind: Widget
-  plural: widgets
-  shortNames: [wd, wdg]
-`, New: `
-names:
-  kind: Widget
-  plural: widgets
-  shortNames: [wd]
-`},
-	Instead: `
-names:
-  kind: Widget
-  plural: widgets
-  shortNames: [wd, wdg]
-`,
+	Unsafe: Example{
+		Old: oneField("names", "kind: Widget", "plural: widgets", "shortNames: [wd, wdg]"),
+		New: oneField("names", "kind: Widget", "plural: widgets", "shortNames: [wd]"),
+	},
+	Instead: oneField("names", "kind: Widget", "plural: widgets", "shortNames: [wd, wdg]"),
 	whole: ofBothCRDs(func(c *comparison) []report.Finding {
 		return namesGone(c.old.Spec.Names.ShortNames, c.new.Spec.Names.ShortNames, func(name string) report.Finding {
 			return report.Finding{
