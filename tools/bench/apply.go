@@ -31,30 +31,25 @@ func measureApplying(ctx context.Context, b bench) error {
 		return err
 	}
 	for _, size := range applySizes { // a table each: the large ones take minutes
-		if err := measureSize(ctx, size.objects, size.runs, b.sluice, kubectl); err != nil {
+		if err := measureSize(ctx, b, size.objects, size.runs, kubectl); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-func measureSize(ctx context.Context, objects, runs int, sluice, kubectl string) error {
+func measureSize(ctx context.Context, b bench, objects, runs int, kubectl string) error {
 	cluster, err := clustertest.Launch(ctx, clustertest.WithoutControllers())
 	if err != nil {
 		return err
 	}
 	defer cluster.Stop() //nolint:errcheck // its files are removed anyway
-	dir, err := os.MkdirTemp("", "bench-apply-")
-	if err != nil {
-		return err
-	}
-	defer os.RemoveAll(dir) //nolint:errcheck // a temporary folder
-	programs := [][]string{{sluice, "apply", "--app", "bench", "--timeout", "30m"}, {kubectl, "apply", "--server-side", "--field-manager", "bench"}}
+	programs := [][]string{{b.sluice, "apply", "--app", "bench", "--timeout", "30m"}, {kubectl, "apply", "--server-side", "--field-manager", "bench"}}
 	cases := []string{"first", "unchanged", "5 changed"}
 	if objects == largestSize {
 		programs, cases = programs[:1], cases[:1]
 	}
-	a := appSource{dir: dir, objects: objects, kubectl: kubectl, kubeconfig: cluster.Kubeconfig}
+	a := appSource{dir: b.dir, objects: objects, kubectl: kubectl, kubeconfig: cluster.Kubeconfig}
 	rows := [][]string{{fmt.Sprintf("%d ConfigMaps", objects), "program", "wall", "CPU", "peak memory", "CPU API server and etcd"}}
 	for _, program := range programs {
 		for _, name := range cases {
@@ -64,7 +59,7 @@ func measureSize(ctx context.Context, objects, runs int, sluice, kubectl string)
 					return err
 				}
 				command := append(slices.Clip(program), "-f", a.path(), "-n", a.namespace(), "--kubeconfig", cluster.Kubeconfig)
-				u, err := measureRuns(ctx, 1, cluster.PID(), command, func(cmd *exec.Cmd) { cmd.Env = append(os.Environ(), "HOME="+dir, "KUBERC=off") })
+				u, err := measureRuns(ctx, 1, cluster.PID(), command, func(cmd *exec.Cmd) { cmd.Env = append(os.Environ(), "HOME="+b.dir, "KUBERC=off") })
 				if err != nil {
 					return err
 				}

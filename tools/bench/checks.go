@@ -21,11 +21,6 @@ func measureChecks(ctx context.Context, b bench) error {
 	if err != nil {
 		return fmt.Errorf("%w (make build)", err)
 	}
-	dir, err := os.MkdirTemp("", "sluice-bench")
-	if err != nil {
-		return err
-	}
-	defer os.RemoveAll(dir) //nolint:errcheck // a temporary folder
 	rows := [][]string{{"whole process", "median wall", "median CPU", "peak memory"}}
 	measure := func(title string, args ...string) error {
 		u, err := measureRuns(ctx, processRuns, 0, append([]string{b.sluice}, args...), nil)
@@ -39,7 +34,7 @@ func measureChecks(ctx context.Context, b bench) error {
 		return err
 	}
 	for _, size := range []int{100 << 10, 1 << 20} {
-		before, after, err := writePair(dir, bigCRD(size, 253), bigCRD(size, 63))
+		before, after, err := writePair(b.dir, bigCRD(size, 253), bigCRD(size, 63))
 		if err != nil {
 			return err
 		}
@@ -124,20 +119,15 @@ var hostileRuns = []struct {
 
 // measureHostile runs sluice check on large changes that are made to cost a lot.
 func measureHostile(ctx context.Context, b bench) error {
-	dir, err := os.MkdirTemp("", "hostile-")
-	if err != nil {
-		return err
-	}
-	defer os.RemoveAll(dir) //nolint:errcheck // a folder for temporary files
 	for _, run := range hostileRuns {
-		command := []string{b.sluice, "check", filepath.Join(dir, "old.yaml"), filepath.Join(dir, "new.yaml")}
+		command := []string{b.sluice, "check", filepath.Join(b.dir, "old.yaml"), filepath.Join(b.dir, "new.yaml")}
 		title := "the default budget"
 		if run.budget > 0 {
 			title, command = "the budget of the guard", append(command, fmt.Sprintf("--budget=%d", run.budget))
 		}
 		rows := [][]string{strings.Split(fmt.Sprintf("%.1f MB and %s, wall,CPU,peak memory", float64(run.size)/1e6, title), ",")}
 		for _, pair := range schemagen.Hostile(run.size) {
-			if _, _, err := writePair(dir, []byte(pair.Old), []byte(pair.New)); err != nil {
+			if _, _, err := writePair(b.dir, []byte(pair.Old), []byte(pair.New)); err != nil {
 				return err
 			}
 			u, err := measureRuns(ctx, 1, 0, command, nil)

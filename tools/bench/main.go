@@ -6,6 +6,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"flag"
 	"fmt"
 	"os"
@@ -24,8 +25,8 @@ import (
 	_ "sluice.dev/internal/gcpercent" // as the command does
 )
 
-// bench is one run; sluice is the absolute path of the program that is measured.
-type bench struct{ corpus, sluice string }
+// bench is one run; sluice is the absolute path of the program that is measured, dir an empty folder for the files of a part.
+type bench struct{ corpus, sluice, dir string }
 
 func main() {
 	sluice := flag.String("sluice", "bin/sluice", "the program that is measured (make build)")
@@ -54,7 +55,7 @@ func runParts(ctx context.Context, sluice, only string) error {
 			continue
 		}
 		fmt.Printf("\n## %s\n", p.title)
-		if e := p.measure(ctx, b); e != nil {
+		if e := p.runIn(ctx, b); e != nil {
 			err = fmt.Errorf("%s: %w", p.name, e)
 			fmt.Fprintln(os.Stderr, "bench", err)
 		}
@@ -65,6 +66,14 @@ func runParts(ctx context.Context, sluice, only string) error {
 type part struct {
 	name, title string
 	measure     func(context.Context, bench) error
+}
+
+// runIn measures with a folder that is removed afterwards.
+func (p *part) runIn(ctx context.Context, b bench) (err error) {
+	if b.dir, err = os.MkdirTemp("", "sluice-bench"); err != nil {
+		return err
+	}
+	return errors.Join(p.measure(ctx, b), os.RemoveAll(b.dir))
 }
 
 var parts = []part{

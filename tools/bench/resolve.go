@@ -7,7 +7,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"os"
 	"path/filepath"
 	"runtime"
 	"strings"
@@ -181,21 +180,16 @@ func measureResolving(ctx context.Context, b bench) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, r.close()) }()
-	dir, err := os.MkdirTemp("", "sluice-bench")
-	if err != nil {
+	if err := importRepository(ctx, filepath.Join(b.dir, "catalog.git"), writeCatalog); err != nil {
 		return err
 	}
-	defer os.RemoveAll(dir) //nolint:errcheck // a temporary folder
-	if err := importRepository(ctx, filepath.Join(dir, "catalog.git"), writeCatalog); err != nil {
-		return err
-	}
-	origin := serveGit(dir)
+	origin := serveGit(b.dir)
 	defer origin.Close()
 	url := origin.URL + "/1/catalog.git"
 	file := func(files int) func(i int) *v1beta1.ResolutionRequest {
 		return func(i int) *v1beta1.ResolutionRequest { return gitRequest(url, filePath(i%files)) }
 	}
-	server, err := r.measureFloor(ctx, file(1))
+	server, err := r.measureFloor(ctx, b.dir, file(1))
 	if err != nil {
 		return err
 	}
@@ -254,9 +248,8 @@ func (r *resolving) measureRequests(ctx context.Context, of func(i int) *v1beta1
 
 // measureFloor returns the least processor time of the API server for the requests: the same creations, and one write of each status as the
 // resolver writes it, while no process of Sluice runs. Policies and the CRD exist, and nobody watches.
-func (r *resolving) measureFloor(ctx context.Context, of func(i int) *v1beta1.ResolutionRequest) (time.Duration, error) {
-	file := filepath.Join(os.TempDir(), fmt.Sprintf("bench-%d.kubeconfig", os.Getpid()))
-	defer os.Remove(file) //nolint:errcheck // a temporary file
+func (r *resolving) measureFloor(ctx context.Context, dir string, of func(i int) *v1beta1.ResolutionRequest) (time.Duration, error) {
+	file := filepath.Join(dir, "kubeconfig")
 	if err := nodeless.Kubeconfig(ctx, r.kube, r.config, systemNamespace, "sluice-resolver-git", file); err != nil {
 		return 0, err
 	}
@@ -300,15 +293,10 @@ func measureLarge(ctx context.Context, b bench) (err error) {
 	if err := r.run(ctx); err != nil {
 		return err
 	}
-	dir, err := os.MkdirTemp("", "sluice-bench")
-	if err != nil {
+	if err := makeWideRepository(ctx, filepath.Join(b.dir, "wide.git")); err != nil {
 		return err
 	}
-	defer os.RemoveAll(dir) //nolint:errcheck // a temporary folder
-	if err := makeWideRepository(ctx, filepath.Join(dir, "wide.git")); err != nil {
-		return err
-	}
-	origin := serveGit(dir)
+	origin := serveGit(b.dir)
 	defer origin.Close()
 	var resolver, git []time.Duration
 	for i := range largeRuns {
