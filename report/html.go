@@ -8,6 +8,7 @@ import (
 	"encoding/base64"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 
 	template "github.com/DataDog/datadog-agent/pkg/template/html"
@@ -65,14 +66,12 @@ type htmlPage struct {
 	Skipped        string
 	Remarks        []string
 	Version, Date  string
-	Filters        []htmlFilter
+	Filters        []htmlTile
 	Told           bool // there are findings to show
 }
 
-type htmlTile struct {
-	Class, Label string
-	Count        string
-}
+// htmlTile is a count at the head of the page, or on a button.
+type htmlTile struct{ Class, Label, Count string }
 
 type htmlLevel struct {
 	Index, Number string
@@ -80,11 +79,6 @@ type htmlLevel struct {
 	X, Middle     int
 	Count         string
 	Present       bool
-}
-
-type htmlFilter struct {
-	Class, Label string
-	Count        string
 }
 
 type htmlSheet struct {
@@ -252,14 +246,14 @@ func (p *page) htmlTiles() []htmlTile {
 }
 
 // htmlFilters has a button for each class of findings that the page shows.
-func htmlFilters(shown [classes]int, verbose bool) []htmlFilter {
-	var filters []htmlFilter
+func htmlFilters(shown [classes]int, verbose bool) []htmlTile {
+	var filters []htmlTile
 	for _, x := range []struct {
 		class class
 		label string
 	}{{failing, "failing"}, {warning, "warnings"}, {noting, "notes"}, {suppressed, "suppressed"}, {silent, "off"}} {
 		if shown[x.class] > 0 && (x.class != silent || verbose) {
-			filters = append(filters, htmlFilter{x.class.String(), x.label, brief.Number(shown[x.class])})
+			filters = append(filters, htmlTile{x.class.String(), x.label, brief.Number(shown[x.class])})
 		}
 	}
 	return filters
@@ -346,7 +340,7 @@ func (m *htmlMaker) makeSheet(s *sheet, id int) htmlSheet {
 	h.Strip, h.StripText = s.htmlStrip()
 	groups := s.allGroups()
 	if !m.Verbose {
-		groups = withoutSilent(groups)
+		groups = slices.DeleteFunc(groups, func(g group) bool { return g.leadEntry().class == silent })
 	}
 	for i := range groups {
 		if !m.Verbose && (i == htmlGroups || m.groups == 0) {
@@ -468,16 +462,6 @@ func (s *sheet) htmlStrip() (strip []htmlLevel, text string) {
 	return strip, "no harm"
 }
 
-func withoutSilent(groups []group) []group {
-	var told []group
-	for _, g := range groups {
-		if g.leadEntry().class != silent {
-			told = append(told, g)
-		}
-	}
-	return told
-}
-
 func (m *htmlMaker) makeGroup(g *group) htmlGroup {
 	e := g.leadEntry()
 	id := "f-" + e.id[:min(12, len(e.id))]
@@ -500,17 +484,10 @@ func (m *htmlMaker) makeGroup(g *group) htmlGroup {
 	m.addPlaces(g, &h)
 	if c := g.mostAffectedEntry(); c != nil {
 		h.Objects, h.Affected = c.effectOnObjects(), c.Objects.Affected > 0
-		limit := manyExamples
-		if m.Verbose {
-			limit = 0
-		}
-		h.Names = c.Objects.namesUpTo(limit)
+		h.Names = c.Objects.namesUpTo(m.exampleLimit())
 	}
-	if s := e.Suppressed; s != nil {
-		h.Accepted = s.Reason
-		if s.Expires != "" {
-			h.Accepted += " (until " + s.Expires + ")"
-		}
+	if e.Suppressed != nil {
+		h.Accepted = e.Suppressed.reasonText()
 	}
 	m.addEvidence(g, &h)
 	if m.Rules != nil {

@@ -450,6 +450,24 @@ func (e *entry) effectOnObjects() string {
 	return fmt.Sprintf("%s of %s %s", brief.Number(e.Objects.Affected), brief.Count(e.Objects.Checked, "stored object"), verb)
 }
 
+// objectsText says how many stored objects findings of the group affect, and names at most limit of them (0: all known ones); empty if none were
+// counted.
+func (g *group) objectsText(limit int) string {
+	e := g.mostAffectedEntry()
+	if e == nil {
+		return ""
+	}
+	return e.objectsText(limit)
+}
+
+func (e *entry) objectsText(limit int) string {
+	text := e.effectOnObjects()
+	if names := e.Objects.namesUpTo(limit); names != "" {
+		text += ": " + names
+	}
+	return text
+}
+
 // namesUpTo lists affected objects: at most limit (0: all known ones).
 func (o *Objects) namesUpTo(limit int) string {
 	names := o.Examples

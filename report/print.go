@@ -30,6 +30,14 @@ type Options struct {
 	Rules func(id string) (RuleDoc, bool)
 }
 
+// exampleLimit is the number of affected objects that are named; 0 stands for all.
+func (o *Options) exampleLimit() int {
+	if o.Verbose {
+		return 0
+	}
+	return manyExamples
+}
+
 // RuleDoc is the documentation of a rule: plain text, paragraphs separated by empty lines.
 type RuleDoc struct {
 	// ID is the rule's ID. Title says in a few words what the rule reports, without a full stop.

@@ -92,6 +92,14 @@ type Suppression struct {
 	Expires string `json:"expires,omitempty"` // a date, YYYY-MM-DD
 }
 
+// reasonText is the reason, and until when it holds.
+func (s *Suppression) reasonText() string {
+	if s.Expires == "" {
+		return s.Reason
+	}
+	return s.Reason + " (until " + s.Expires + ")"
+}
+
 // Finding is one result about one CRD.
 type Finding struct {
 	// Rule is the ID of the rule, kebab-case, for example enum-value-removed.

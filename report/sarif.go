@@ -232,10 +232,7 @@ func newSARIFResult(s *sheet, e *entry, rule int, file string, o Options, shown 
 	res.Locations = []sarifLocation{loc}
 	res.Fingerprints = map[string]string{"sluice/v1": e.id}
 	if e.class == suppressed {
-		why := e.Suppressed.Reason
-		if e.Suppressed.Expires != "" {
-			why = strings.TrimSpace(why + " (until " + e.Suppressed.Expires + ")")
-		}
+		why := strings.TrimSpace(e.Suppressed.reasonText())
 		res.Suppressions = []sarifSuppression{{Kind: "external", Status: "accepted", Justification: why}}
 	}
 	return res
@@ -259,11 +256,7 @@ func (e *entry) plainSentence(s *sheet) string {
 		lines = append(lines, "not decided because: "+e.Reason)
 	}
 	if e.Objects != nil {
-		text := e.effectOnObjects()
-		if names := e.Objects.namesUpTo(manyExamples); names != "" {
-			text += ": " + names
-		}
-		lines = append(lines, text)
+		lines = append(lines, e.objectsText(manyExamples))
 	}
 	if e.witness != nil {
 		if said, _ := visibleLines(e.witness.Effect, 1, textEffectWidth); len(said) > 0 {

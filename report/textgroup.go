@@ -379,23 +379,11 @@ func (t *textPrinter) printGroup(g *group, d detail) (lines []textLine, witness 
 	if e.Reason != "" {
 		add(6, 2, "not decided because: "+e.Reason)
 	}
-	if c := g.mostAffectedEntry(); c != nil {
-		text := c.effectOnObjects()
-		limit := manyExamples
-		if t.Verbose {
-			limit = 0
-		}
-		if names := c.Objects.namesUpTo(limit); names != "" {
-			text += ": " + names
-		}
+	if text := g.objectsText(t.exampleLimit()); text != "" {
 		add(6, 2, text)
 	}
-	if s := e.Suppressed; s != nil {
-		text := "accepted: " + s.Reason
-		if s.Expires != "" {
-			text += " (until " + s.Expires + ")"
-		}
-		add(6, 2, text)
+	if e.Suppressed != nil {
+		add(6, 2, "accepted: "+e.Suppressed.reasonText())
 	}
 	shown, lines2 := t.printEvidence(g, d)
 	lines = append(lines, lines2...)
@@ -480,20 +468,17 @@ func (t *textPrinter) coversOthers(g *group) bool {
 // pathsToAccept returns the paths of suppressions that accept a group: the paths of a few places that have nothing in common, or one pattern. If
 // that covers something else of the rule, and everything is asked for, each place has its own. An empty path stands for the whole CRD.
 func (t *textPrinter) pathsToAccept(g *group) (paths []string) {
+	for i := range g.places {
+		paths = append(paths, g.places[i].path)
+	}
 	const few = 3
 	if len(g.places) == 1 || g.under == "" && len(g.places) <= few {
-		for i := range g.places {
-			paths = append(paths, g.places[i].path)
-		}
 		return paths
 	}
 	const deep = 3 // steps, as .spec.template.spec: a pattern that is less deep would accept too much
 	switch {
 	case !t.coversOthers(g):
 	case t.Verbose:
-		for i := range g.places {
-			paths = append(paths, g.places[i].path)
-		}
 		return paths
 	case !t.dense || strings.Count(g.under, ".") < deep:
 		t.cut = true
