@@ -9,8 +9,6 @@ import (
 	"math/rand/v2"
 	"net/http"
 	"net/http/httptest"
-	"os"
-	"os/exec"
 	"strings"
 
 	"sluice.dev/tools/gittest"
@@ -57,10 +55,10 @@ func writeCatalog(w io.Writer) {
 
 // initRepository makes a bare repository whose server sends what is asked for and no more.
 func initRepository(ctx context.Context, dir string) error {
-	_, err := runGit(ctx, "", nil, "init", "-q", "--bare", "-b", "main", dir)
+	_, err := gittest.Git(ctx, "", nil, "init", "-q", "--bare", "-b", "main", dir)
 	for _, key := range []string{"uploadpack.allowFilter", "uploadpack.allowAnySHA1InWant"} {
 		if err == nil {
-			_, err = runGit(ctx, dir, nil, "config", key, "true")
+			_, err = gittest.Git(ctx, dir, nil, "config", key, "true")
 		}
 	}
 	return err
@@ -79,7 +77,7 @@ func importRepository(ctx context.Context, dir string, write func(io.Writer)) er
 		_ = w.CloseWithError(b.Flush()) // it has the first error of all writes
 	}()
 	defer r.Close() //nolint:errcheck // it ends the writer where git has ended before
-	_, err := runGit(ctx, dir, r, "-c", "core.compression=0", "-c", "pack.compression=0", "fast-import", "--quiet", "--done")
+	_, err := gittest.Git(ctx, dir, r, "-c", "core.compression=0", "-c", "pack.compression=0", "fast-import", "--quiet", "--done")
 	return err
 }
 
@@ -88,7 +86,7 @@ func makeWideRepository(ctx context.Context, dir string) error {
 	if err := initRepository(ctx, dir); err != nil {
 		return err
 	}
-	blob, err := runGit(ctx, dir, strings.NewReader("kind: Task\n"), "hash-object", "-w", "--stdin")
+	blob, err := gittest.Git(ctx, dir, strings.NewReader("kind: Task\n"), "hash-object", "-w", "--stdin")
 	if err != nil {
 		return err
 	}
@@ -96,31 +94,19 @@ func makeWideRepository(ctx context.Context, dir string) error {
 	for i := range wideFiles {
 		fmt.Fprintf(&entries, "100644 blob %s\t%s\n", blob, widePath(i))
 	}
-	tree, err := runGit(ctx, dir, &entries, "mktree")
+	tree, err := gittest.Git(ctx, dir, &entries, "mktree")
 	if err != nil {
 		return err
 	}
-	commit, err := runGit(ctx, dir, nil, "-c", "user.name=c", "-c", "user.email=c@example.com", "commit-tree", "-m", "m", tree)
+	commit, err := gittest.Git(ctx, dir, nil, "commit-tree", "-m", "m", tree)
 	if err != nil {
 		return err
 	}
-	if _, err := runGit(ctx, dir, nil, "update-ref", "refs/heads/main", commit); err != nil {
+	if _, err := gittest.Git(ctx, dir, nil, "update-ref", "refs/heads/main", commit); err != nil {
 		return err
 	}
-	_, err = runGit(ctx, dir, nil, "repack", "-q", "-a", "-d")
+	_, err = gittest.Git(ctx, dir, nil, "repack", "-q", "-a", "-d")
 	return err
-}
-
-// runGit runs git without the settings of the user.
-func runGit(ctx context.Context, dir string, stdin io.Reader, args ...string) (string, error) {
-	cmd := exec.CommandContext(ctx, "git", args...)
-	cmd.Dir, cmd.Stdin = dir, stdin
-	cmd.Env = []string{"PATH=" + os.Getenv("PATH"), "HOME=/nonexistent", "GIT_CONFIG_NOSYSTEM=1", "GIT_CONFIG_GLOBAL=/dev/null"}
-	out, err := cmd.CombinedOutput()
-	if err != nil {
-		return "", fmt.Errorf("git %s: %w: %s", args[0], err, bytes.TrimSpace(out))
-	}
-	return strings.TrimSpace(string(out)), nil
 }
 
 // gitServer serves the repositories below a folder by git's own server. It ignores the first element of a path, so that one repository has

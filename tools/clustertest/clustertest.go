@@ -85,7 +85,7 @@ type Cluster struct {
 func Start(t testing.TB, options ...Option) *Cluster {
 	t.Helper()
 	skipWithoutControllers(t, options)
-	c, err := startCluster(t.Context(), options)
+	c, err := Launch(t.Context(), options...)
 	if err != nil {
 		t.Fatalf("clustertest: %v", err)
 	}
@@ -97,22 +97,21 @@ func Start(t testing.TB, options ...Option) *Cluster {
 	return c
 }
 
-// skipWithoutControllers skips a test whose cluster is to have controllers, if KUBEBUILDER_ASSETS has none.
-func skipWithoutControllers(t testing.TB, options []Option) {
-	t.Helper()
+// argumentsOf are the arguments of localcluster that options stand for.
+func argumentsOf(options []Option) []string {
 	var s settings
 	for _, option := range options {
 		option(&s)
 	}
-	if !slices.Contains(s.args, withoutControllers) && !binary.HasControllers() {
-		t.Skip("KUBEBUILDER_ASSETS has no kube-controller-manager, which this test needs; without KUBEBUILDER_ASSETS the tests build one")
-	}
+	return s.args
 }
 
-// Launch starts a cluster for a program that is no test. The caller stops it; it also ends with the program. ctx bounds the
-// start.
-func Launch(ctx context.Context, options ...Option) (*Cluster, error) {
-	return startCluster(ctx, options)
+// skipWithoutControllers skips a test whose cluster is to have controllers, if KUBEBUILDER_ASSETS has none.
+func skipWithoutControllers(t testing.TB, options []Option) {
+	t.Helper()
+	if !slices.Contains(argumentsOf(options), withoutControllers) && !binary.HasControllers() {
+		t.Skip("KUBEBUILDER_ASSETS has no kube-controller-manager, which this test needs; without KUBEBUILDER_ASSETS the tests build one")
+	}
 }
 
 // Config returns a configuration of its own for the administrator, without client-side throttling (QPS -1).
@@ -150,12 +149,8 @@ func (c *Cluster) Crash(t testing.TB) {
 // stand for the defaults.
 func (c *Cluster) CrashWith(t testing.TB, options ...Option) {
 	t.Helper()
-	var s settings
-	for _, option := range options {
-		option(&s)
-	}
 	c.mu.Lock()
-	c.args = slices.Concat(c.base, s.args)
+	c.args = slices.Concat(c.base, argumentsOf(options))
 	c.mu.Unlock()
 	c.Crash(t)
 }
@@ -204,12 +199,12 @@ func (c *Cluster) Stop() error {
 	return errors.Join(c.killAndWait(), os.RemoveAll(c.dir))
 }
 
-func startCluster(ctx context.Context, options []Option) (*Cluster, error) {
-	var s settings
-	for _, option := range options {
-		option(&s)
-	}
-	path, err := locateBinary(ctx)
+// Launch starts a cluster for a program that is no test. The caller stops it; it also ends with the program. ctx bounds the
+// start.
+func Launch(ctx context.Context, options ...Option) (*Cluster, error) {
+	building, cancel := context.WithTimeout(ctx, buildTimeout)
+	defer cancel()
+	path, err := binary.Path(building, ".", os.Stderr)
 	if err != nil {
 		return nil, err
 	}
@@ -221,7 +216,7 @@ func startCluster(ctx context.Context, options []Option) (*Cluster, error) {
 		path, "start", "-o", "json", "--until-stdin-closes",
 		"--dir", filepath.Join(dir, "cluster"), "--no-fsync", "--timeout", startTimeout.String(),
 	}}
-	c.args = slices.Concat(c.base, s.args)
+	c.args = slices.Concat(c.base, argumentsOf(options))
 	if err := c.launchProcess(ctx); err != nil {
 		return nil, errors.Join(err, os.RemoveAll(dir))
 	}
@@ -230,12 +225,6 @@ func startCluster(ctx context.Context, options []Option) (*Cluster, error) {
 	}
 	c.config.QPS = -1
 	return c, nil
-}
-
-func locateBinary(ctx context.Context) (string, error) {
-	ctx, cancel := context.WithTimeout(ctx, buildTimeout)
-	defer cancel()
-	return binary.Path(ctx, ".", os.Stderr)
 }
 
 // launchProcess starts the process and waits until it reports that it is ready. It asks for the port that the cluster had

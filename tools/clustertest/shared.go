@@ -46,7 +46,7 @@ func (s *Shared) Get(t testing.TB) *Cluster {
 	t.Helper()
 	skipWithoutControllers(t, s.Options)
 	// The cluster is not the first test's alone, so that test's context is not its.
-	s.once.Do(func() { s.cluster, s.err = startCluster(context.WithoutCancel(t.Context()), s.Options) })
+	s.once.Do(func() { s.cluster, s.err = Launch(context.WithoutCancel(t.Context()), s.Options...) })
 	if s.err != nil {
 		t.Fatalf("clustertest: %v", s.err)
 	}

@@ -3,6 +3,7 @@
 package gittest
 
 import (
+	"context"
 	"encoding/pem"
 	"fmt"
 	"io"
@@ -18,10 +19,19 @@ func PEM(der []byte) string {
 	return string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der}))
 }
 
-// Run runs git in a folder, without the settings of the user, and returns its output.
+// Run is [Git] in a test, which a failure of git ends.
 func Run(t testing.TB, dir string, stdin io.Reader, args ...string) string {
 	t.Helper()
-	cmd := exec.Command("git", args...) //nolint:gosec,noctx // what a test wants to run
+	out, err := Git(t.Context(), dir, stdin, args...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return out
+}
+
+// Git runs git in a folder, without the settings of the user, and returns its output without the last line break.
+func Git(ctx context.Context, dir string, stdin io.Reader, args ...string) (string, error) {
+	cmd := exec.CommandContext(ctx, "git", args...) //nolint:gosec // what a test wants to run
 	cmd.Dir, cmd.Stdin = dir, stdin
 	cmd.Env = []string{
 		"PATH=" + os.Getenv("PATH"), "HOME=" + dir, "GIT_CONFIG_NOSYSTEM=1", "GIT_CONFIG_GLOBAL=/dev/null", "GIT_AUTHOR_NAME=a",
@@ -30,9 +40,9 @@ func Run(t testing.TB, dir string, stdin io.Reader, args ...string) string {
 	}
 	out, err := cmd.CombinedOutput()
 	if err != nil {
-		t.Fatalf("git %v: %v\n%s", args, err, out)
+		return "", fmt.Errorf("git %v: %w\n%s", args, err, out)
 	}
-	return strings.TrimSpace(string(out))
+	return strings.TrimSpace(string(out)), nil
 }
 
 // Origin is a bare repository. It is for one test, and not safe for concurrent use.

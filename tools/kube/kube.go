@@ -71,14 +71,10 @@ func Decode(stream []byte) ([]*unstructured.Unstructured, error) {
 	}
 }
 
-// resourceOf guesses the resource of an object as Kubernetes' own plural forms do for the kinds that are used here.
-func resourceOf(u *unstructured.Unstructured) schema.GroupVersionResource {
-	plural, _ := meta.UnsafeGuessKindToResource(u.GroupVersionKind())
-	return plural
-}
-
+// resourceFor guesses the resource of an object as Kubernetes' own plural forms do for the kinds that are used here.
 func (c *Client) resourceFor(u *unstructured.Unstructured) dynamic.ResourceInterface {
-	r := c.dynamic.Resource(resourceOf(u))
+	plural, _ := meta.UnsafeGuessKindToResource(u.GroupVersionKind())
+	r := c.dynamic.Resource(plural)
 	if ns := u.GetNamespace(); ns != "" {
 		return r.Namespace(ns)
 	}
@@ -139,13 +135,6 @@ func (c *Client) WaitServed(ctx context.Context, crd *unstructured.Unstructured)
 // Create creates one object.
 func (c *Client) Create(ctx context.Context, u *unstructured.Unstructured) error {
 	_, err := c.resourceFor(u).Create(ctx, u, metav1.CreateOptions{})
-	return err
-}
-
-// Label sets a label of the object by a merge patch, as the smallest update that there is.
-func (c *Client) Label(ctx context.Context, u *unstructured.Unstructured, key, value string) error {
-	patch := fmt.Sprintf(`{"metadata":{"labels":{%q:%q}}}`, key, value)
-	_, err := c.resourceFor(u).Patch(ctx, u.GetName(), "application/merge-patch+json", []byte(patch), metav1.PatchOptions{})
 	return err
 }
 

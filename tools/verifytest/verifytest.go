@@ -5,8 +5,6 @@ package verifytest
 import (
 	"cmp"
 	"crypto"
-	"crypto/ed25519"
-	"crypto/rand"
 	"crypto/sha256"
 	"crypto/x509"
 	"crypto/x509/pkix"
@@ -32,6 +30,8 @@ import (
 	sigverify "github.com/sigstore/sigstore-go/pkg/verify"
 	"google.golang.org/protobuf/encoding/protojson"
 	"google.golang.org/protobuf/proto"
+
+	"sluice.dev/tools/bundletest"
 )
 
 // Names in Sigstore's bundles and in cosign's statements.
@@ -204,11 +204,13 @@ func Statement(t testing.TB, digest, predicate string) []byte {
 func KeyBundle(t testing.TB, digest string, key crypto.Signer, o Signing) []byte {
 	t.Helper()
 	payload := Statement(t, digest, o.withDefaults().Predicate)
+	sig, err := bundletest.SignMessage(dsse.PAE(statementType, payload), key)
+	must(t, err)
 	b := &protobundle.Bundle{
 		MediaType:            BundleType,
 		VerificationMaterial: &protobundle.VerificationMaterial{Content: &protobundle.VerificationMaterial_PublicKey{PublicKey: &protocommon.PublicKeyIdentifier{Hint: "h"}}},
 		Content: &protobundle.Bundle_DsseEnvelope{DsseEnvelope: &protodsse.Envelope{
-			Payload: payload, PayloadType: statementType, Signatures: []*protodsse.Signature{{Sig: signMessage(t, dsse.PAE(statementType, payload), key)}},
+			Payload: payload, PayloadType: statementType, Signatures: []*protodsse.Signature{{Sig: sig}},
 		}},
 	}
 	if o.Edit != nil {
@@ -217,19 +219,6 @@ func KeyBundle(t testing.TB, digest string, key crypto.Signer, o Signing) []byte
 	text, err := protojson.Marshal(b)
 	must(t, err)
 	return text
-}
-
-func signMessage(t testing.TB, message []byte, key crypto.Signer) []byte {
-	t.Helper()
-	if _, ok := key.Public().(ed25519.PublicKey); ok {
-		sig, err := key.Sign(rand.Reader, message, crypto.Hash(0))
-		must(t, err)
-		return sig
-	}
-	sum := sha256.Sum256(message)
-	sig, err := key.Sign(rand.Reader, sum[:], crypto.SHA256)
-	must(t, err)
-	return sig
 }
 
 // Message signs a message with a certificate and returns the signature, the certificate, the entry of the log and a
