@@ -147,8 +147,11 @@ func scaleSubresource(specReplicasPath string) string {
 
 // oneField is the whole of an example about one field.
 func oneField(name string, fragments ...string) string {
-	return "\n" + exampleField(name, fragments...) + "\n"
+	return exampleFields(exampleField(name, fragments...))
 }
+
+// exampleFields is the whole of an example about several fields.
+func exampleFields(fields ...string) string { return "\n" + strings.Join(fields, "\n") + "\n" }
 
 // toleratingRule is a validation rule that accepts a stored value as long as it stays unchanged. With it, a CRD asks more of new values
 // and harms no stored object.

@@ -11,14 +11,8 @@ var groupChanged = Rule{
 		`old objects.`,
 	Help: `Keep the group. To move to another group, add a second CRD, let a controller copy the objects, and remove the old CRD when ` +
 		`no client uses it.`,
-	Unsafe: Example{Old: `
-group: example.com
-`, New: `
-group: example.org
-`},
-	Instead: `
-group: example.com
-`,
+	Unsafe:  Example{Old: "\ngroup: example.com\n", New: "\ngroup: example.org\n"},
+	Instead: "\ngroup: example.com\n",
 	whole: ofBothCRDs(func(c *comparison) []report.Finding {
 		return c.nameChanged("group", c.old.Spec.Group, c.new.Spec.Group, "spec", "group")
 	}),

@@ -15,30 +15,11 @@ A required property with a default does no harm: the API server fills in the def
 	Help: `Give the property a default. If no default fits, leave the property optional in the schema, and let the controller report a missing ` +
 		`value in a condition.`,
 	Unsafe: Example{
-		Old: `
-backup:
-  type: object
-  properties:
-    bucket:
-      type: string
-`, New: `
-backup:
-  type: object
-  required: [bucket]
-  properties:
-    bucket:
-      type: string
-`,
+		Old: oneField("backup", "type: object", exampleField("properties", exampleField("bucket", "type: string"))),
+		New: oneField("backup", "type: object", "required: [bucket]", exampleField("properties", exampleField("bucket", "type: string"))),
 	},
-	Instead: `
-backup:
-  type: object
-  required: [bucket]
-  properties:
-    bucket:
-      type: string
-      default: main
-`,
+	Instead: oneField("backup", "type: object", "required: [bucket]",
+		exampleField("properties", exampleField("bucket", "type: string", "default: main"))),
 	claim: func(c *change) (string, bool) {
 		if !c.isRefusedBy("required") {
 			return "", false
