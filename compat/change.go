@@ -199,7 +199,7 @@ func fieldIn(value any, name string) any {
 func (c *change) keywordSubject() string {
 	switch c.Keyword {
 	case "required":
-		return "required " + quoteJSON(c.Detail)
+		return "required " + compactJSON(c.Detail)
 	case "x-kubernetes-validations":
 		return "rule " + inlineJSON(c.Detail)
 	}

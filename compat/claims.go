@@ -55,7 +55,7 @@ func claimJunctor(keyword, message string) func(*change) (string, bool) {
 func (c *change) lastFieldName() string {
 	for _, s := range slices.Backward(c.Path) {
 		if s.Kind == contain.Field {
-			return quoteJSON(s.Name)
+			return compactJSON(s.Name)
 		}
 	}
 	return "the object"

@@ -57,8 +57,6 @@ func formatFloat(f float64) string {
 	return strconv.FormatFloat(f, 'g', -1, 64)
 }
 
-func quoteJSON(s string) string { return compactJSON(s) }
-
 // listValues writes values one after the other, and counts those that do not fit.
 func listValues[T any](vs []T) string {
 	var b strings.Builder

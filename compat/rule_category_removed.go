@@ -17,7 +17,7 @@ var categoryRemoved = Rule{
 	whole: ofBothCRDs(func(c *comparison) []report.Finding {
 		return namesGone(c.old.Spec.Names.Categories, c.new.Spec.Names.Categories, func(name string) report.Finding {
 			return report.Finding{
-				Message: "category " + quoteJSON(name) + " is gone", Before: name, SchemaPath: []string{"spec", "names", "categories"}, InOld: true,
+				Message: "category " + compactJSON(name) + " is gone", Before: name, SchemaPath: []string{"spec", "names", "categories"}, InOld: true,
 			}
 		})
 	}),

@@ -16,6 +16,6 @@ var defaultInvalid = Rule{
 	},
 	Instead: oneField("replicas", "type: integer", "maximum: 5", "default: 5"),
 	claim: func(c *change) (string, bool) {
-		return "the schema of " + quoteJSON(c.Detail) + " refuses its own default", c.isRefusedBy("default") && !isDefaultOfNull(&c.Gap)
+		return "the schema of " + compactJSON(c.Detail) + " refuses its own default", c.isRefusedBy("default") && !isDefaultOfNull(&c.Gap)
 	},
 }

@@ -29,7 +29,7 @@ var printerColumnChanged = Rule{
 				continue
 			}
 			out = append(out, report.Finding{
-				Version: p.to.Name, Message: "printer column " + quoteJSON(n.Name) + " shows something else",
+				Version: p.to.Name, Message: "printer column " + compactJSON(n.Name) + " shows something else",
 				Before: o.JSONPath + " (" + o.Type + ")", After: n.JSONPath + " (" + n.Type + ")",
 				SchemaPath: p.to.documentTokens("additionalPrinterColumns", indexToken(i)),
 			})

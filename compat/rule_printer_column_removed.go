@@ -30,7 +30,7 @@ var printerColumnRemoved = Rule{
 		for i, o := range p.from.AdditionalPrinterColumns {
 			if after[o.Name] == nil {
 				out = append(out, report.Finding{
-					Version: p.to.Name, Message: "printer column " + quoteJSON(o.Name) + " is gone", Before: o.JSONPath,
+					Version: p.to.Name, Message: "printer column " + compactJSON(o.Name) + " is gone", Before: o.JSONPath,
 					SchemaPath: p.from.documentTokens("additionalPrinterColumns", indexToken(i)), InOld: true,
 				})
 			}

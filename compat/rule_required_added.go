@@ -25,8 +25,8 @@ A required property with a default does no harm: the API server fills in the def
 			return "", false
 		}
 		if c.old.Property(c.Detail) == nil && c.new.Property(c.Detail) != nil {
-			return "new property " + quoteJSON(c.Detail) + " is required", true
+			return "new property " + compactJSON(c.Detail) + " is required", true
 		}
-		return "property " + quoteJSON(c.Detail) + " became required", true
+		return "property " + compactJSON(c.Detail) + " became required", true
 	},
 }

@@ -33,6 +33,6 @@ labels:
 		if c.Keyword == "schema" {
 			return "the schemas could not be compared to the end", true
 		}
-		return "the schema changed at " + quoteJSON(c.Keyword), true
+		return "the schema changed at " + compactJSON(c.Keyword), true
 	},
 }

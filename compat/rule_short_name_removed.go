@@ -17,7 +17,7 @@ var shortNameRemoved = Rule{
 	whole: ofBothCRDs(func(c *comparison) []report.Finding {
 		return namesGone(c.old.Spec.Names.ShortNames, c.new.Spec.Names.ShortNames, func(name string) report.Finding {
 			return report.Finding{
-				Message: "short name " + quoteJSON(name) + " is gone", Before: name, SchemaPath: []string{"spec", "names", "shortNames"}, InOld: true,
+				Message: "short name " + compactJSON(name) + " is gone", Before: name, SchemaPath: []string{"spec", "names", "shortNames"}, InOld: true,
 			}
 		})
 	}),

@@ -255,14 +255,14 @@ func (c *Cluster) launchProcess(ctx context.Context) error {
 type process struct {
 	cmd    *exec.Cmd
 	stdin  io.Closer
-	stderr *tail
+	stderr *Output
 	// line receives the first line on stdout; it is closed when there is none.
 	line  chan []byte
 	ended chan struct{}
 }
 
 func spawnProcess(args []string) (*process, error) {
-	p := &process{stderr: &tail{}, line: make(chan []byte, 1), ended: make(chan struct{})}
+	p := &process{stderr: &Output{Most: maxDiagnostics}, line: make(chan []byte, 1), ended: make(chan struct{})}
 	p.cmd = exec.Command(args[0], args[1:]...) //nolint:gosec // the binary that was built for this
 	p.cmd.Stderr = p.stderr
 	if testing.Testing() {
@@ -332,26 +332,29 @@ func (p *process) kill() error {
 	return err
 }
 
-// tail keeps the end of the data that is written to it.
-type tail struct {
+// Output keeps what a process writes, while others read it. The zero value is ready for use.
+type Output struct {
+	// Most is the number of bytes that are kept of the end; 0 keeps everything.
+	Most int
+
 	mu   sync.Mutex
 	kept []byte
 }
 
 // Write implements io.Writer; it never fails.
-func (t *tail) Write(p []byte) (int, error) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	t.kept = append(t.kept, p...)
-	if over := len(t.kept) - maxDiagnostics; over > 0 {
-		t.kept = append(t.kept[:0], t.kept[over:]...)
+func (o *Output) Write(p []byte) (int, error) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.kept = append(o.kept, p...)
+	if over := len(o.kept) - o.Most; o.Most > 0 && over > 0 {
+		o.kept = append(o.kept[:0], o.kept[over:]...)
 	}
 	return len(p), nil
 }
 
-// String returns that end.
-func (t *tail) String() string {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	return string(t.kept)
+// String returns what is kept.
+func (o *Output) String() string {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return string(o.kept)
 }

@@ -1,7 +1,6 @@
 package nodeless
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -10,7 +9,6 @@ import (
 	"net/http"
 	"os/exec"
 	"strconv"
-	"sync"
 	"syscall"
 	"time"
 
@@ -22,6 +20,7 @@ import (
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 
 	"sluice.dev/internal/limit"
+	"sluice.dev/tools/clustertest"
 )
 
 const (
@@ -41,27 +40,8 @@ type Process struct {
 	Listen string
 
 	cmd   *exec.Cmd
-	log   output
+	log   clustertest.Output
 	ended chan struct{}
-}
-
-// output is what a process writes, which may be read meanwhile.
-type output struct {
-	mu sync.Mutex
-	b  bytes.Buffer
-}
-
-// Write implements io.Writer.
-func (o *output) Write(p []byte) (int, error) {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	return o.b.Write(p)
-}
-
-func (o *output) String() string {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	return o.b.String()
 }
 
 // Launch starts a command that serves its health checks at an address. Stop or Kill must end it.
