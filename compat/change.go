@@ -13,6 +13,8 @@ import (
 	"sluice.dev/schema/contain"
 )
 
+// newChange looks up what both schemas say at the path of a gap. The nodes stay nil if one of the schemas could not
+// be read; then the gap is about the keyword "schema", and no rule looks at nodes.
 func newChange(p pair, g contain.Gap) *change {
 	c := &change{Gap: g, pair: p}
 	if p.from.buildSchema() != nil || p.to.buildSchema() != nil {
@@ -25,6 +27,8 @@ func newChange(p pair, g contain.Gap) *change {
 
 // descendSchema follows the path through declared schemas. It returns the steps in the document as far as they go, the node at
 // the path and the one before; nodes are nil if none is declared.
+// For the path .spec.tasks[*].name the steps are properties, spec, properties, tasks, items, properties, name. A
+// field that is declared only as a value of a map continues through additionalProperties.
 func descendSchema(root *schema.Node, path contain.Path) (tokens []string, node, parent *schema.Node) {
 	node = root
 	for _, s := range path {
@@ -103,6 +107,10 @@ func isDataDropped(g *contain.Gap) bool {
 }
 
 // findingOf makes a finding of a change: the first rule that claims it says what it is.
+// The verdict of the prover decides the outcome. A gap with a witness is a violation, at the level of what happens to
+// that object. A gap without one is undecided, except where a rule says that it is a note, or where it could only
+// have been a warning. The texts of a witness that is stuck say why ratcheting does not help, because a reader who
+// knows KEP-4008 would expect it to.
 func (c *comparison) findingOf(ch *change) report.Finding {
 	rule, message := c.claimingRule(ch)
 	if ch.Cause != "" && !strings.HasPrefix(ch.Keyword, "x-kubernetes-list-") { // those say it themselves
@@ -222,6 +230,8 @@ func (c *comparison) claimingRule(ch *change) (rule *Rule, message string) {
 }
 
 // levelOfGap says how bad the gap is: how its witness fares, and where there is none, how an object may fare.
+// An object of which nobody knows how it fares counts as stuck. If it is refused only as an update, ratcheting or
+// another update spares it.
 func levelOfGap(g *contain.Gap) report.Level {
 	fate := contain.Stuck
 	switch {
@@ -280,6 +290,7 @@ func (c *change) losesKeys() bool {
 
 // findingPlace is where the finding is in the object: the property that became required, not the object that lacks it; the object
 // whose unknown fields are dropped, not any of them.
+// Suppressions name this path, so it must not depend on which of several objects was found as the witness.
 func (c *change) findingPlace() string {
 	if c.losesKeys() {
 		return c.Path[:len(c.Path)-1].String()
@@ -288,6 +299,8 @@ func (c *change) findingPlace() string {
 }
 
 // schemaPath leads to the keyword, in the old document where it is gone from the new one.
+// The path need not be in the document: [report.Finding] takes the deepest part that is there. For a keyword that
+// only the old CRD has, inOld is true, so that an editor opens the file with the line that was removed.
 func (c *change) schemaPath() (tokens []string, inOld bool) {
 	p, path, keyword := c.pair.to, c.Path, c.Keyword
 	switch {
@@ -333,6 +346,9 @@ func witnessOf(g *contain.Gap) *report.Witness {
 const notEvaluated = " (the API server does not evaluate the rule while this is wrong)"
 
 // effectOnWitness says what the new CRD does to the witness.
+// The API server reports all errors of an object, in no useful order. The one at the path of the gap is the one that
+// the finding is about. If other errors keep the API server from evaluating the rule (skipping CEL after structural
+// errors), the effect quotes them and says so.
 func effectOnWitness(g *contain.Gap) string {
 	w := g.Witness
 	switch g.Harm {
@@ -413,6 +429,7 @@ func stepLength(s string) int {
 }
 
 // objectPath turns steps through a schema into a path in the object, as far as they are such.
+// For properties, spec, properties, list, items, maxLength it is .spec.list[*]: the walk ends at the first keyword.
 func objectPath(tokens []string) string {
 	var path contain.Path
 	for i := 0; i < len(tokens); i++ {

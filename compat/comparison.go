@@ -21,6 +21,9 @@ func (p *part) withSchema(changed *props) *part {
 	return &part{crdVersion: p.crdVersion, index: p.index, isOld: p.isOld, storedIn: p.storedIn, unchecked: p.unchecked, onlyLost: p.onlyLost, props: changed}
 }
 
+// newComparison prepares both CRDs, of which one may be nil. Literals such as defaults are written as the API server
+// stores them, so that 1.0 and 1 are no change. Nothing is compared yet. A version is compared with itself if clients
+// of the old CRD used it, or if objects may be stored in it.
 func newComparison(old, new *crd, o Options) *comparison {
 	old, new = schema.WithStoredLiterals(old), schema.WithStoredLiterals(new)
 	c := &comparison{opts: o, rules: Rules(), old: old, new: new, gaps: map[pair][]contain.Gap{}, made: map[journeyStep]*part{}, alikeNames: map[[2]string]bool{}}
@@ -39,6 +42,8 @@ func newComparison(old, new *crd, o Options) *comparison {
 func (c *comparison) workBudget() int64 { return cmp.Or(c.opts.Budget, DefaultBudget) }
 
 // searchBudget is what is left of the budget for comparisons of schemas.
+// A third goes to the API server's validation, which runs beside the comparison and must not take from it. If an API
+// server has accepted the CRD already, nothing is validated, and the comparison has all.
 func (c *comparison) searchBudget() int64 {
 	if c.opts.Accepted {
 		return c.workBudget()
@@ -46,6 +51,9 @@ func (c *comparison) searchBudget() int64 {
 	return max(1, c.workBudget()-c.workBudget()/validationShare)
 }
 
+// partsOf returns the versions of a CRD in the order of the document; nil for a nil CRD. Under
+// spec.preserveUnknownFields each schema is rewritten so that it keeps all fields, because the API server prunes
+// nothing then (k8s.io/apiextensions-apiserver/pkg/apiserver, customresource_handler.go).
 func partsOf(d *crd, isOld bool) []*part {
 	if d == nil {
 		return nil
@@ -68,6 +76,7 @@ func schemaProps(v *crdVersion) *props {
 	return v.Schema.OpenAPIV3Schema
 }
 
+// findVersion returns the version of a name; nil if there is none.
 func findVersion(ps []*part, name string) *part {
 	if i := slices.IndexFunc(ps, func(p *part) bool { return p.Name == name }); i >= 0 {
 		return ps[i]
@@ -75,6 +84,8 @@ func findVersion(ps []*part, name string) *part {
 	return nil
 }
 
+// storageVersionOf returns the version that stores objects; nil for a CRD that is nil or names none, which no API
+// server accepts.
 func storageVersionOf(ps []*part) *part {
 	if i := slices.IndexFunc(ps, func(p *part) bool { return p.Storage }); i >= 0 {
 		return ps[i]
@@ -120,6 +131,7 @@ func (c *comparison) isStored(version string) bool {
 }
 
 // onlyTextsDiffer tells, without looking at what schemas mean, whether both CRDs say the same but for texts in schemas.
+// It comes before all other work: an update that only changes descriptions is proven safe by this comparison of words.
 func (c *comparison) onlyTextsDiffer() bool {
 	if c.old == nil || c.new == nil || !c.sameFrame() {
 		return false
@@ -133,6 +145,8 @@ func (c *comparison) onlyTextsDiffer() bool {
 }
 
 // sameFrame reports whether both CRDs are equal but for their schemas.
+// Stored versions count too: without one of them in the new CRD the objects in it are lost, though both manifests are
+// alike.
 func (c *comparison) sameFrame() bool {
 	if len(c.old.Spec.Versions) != len(c.new.Spec.Versions) ||
 		c.old.Annotations[apiextensionsv1.KubeAPIApprovedAnnotation] != c.new.Annotations[apiextensionsv1.KubeAPIApprovedAnnotation] {
@@ -187,6 +201,8 @@ func (p *part) documentTokens(more ...string) []string {
 	return append([]string{"spec", "versions", strconv.Itoa(p.index)}, more...)
 }
 
+// containOptions are what the prover has to know about the objects of a version. Group, kind and scope are those of
+// the new CRD; changes of these have rules of their own.
 func (c *comparison) containOptions(p *part) contain.Options {
 	d := c.new
 	if d == nil {
@@ -202,6 +218,7 @@ func (c *comparison) containOptions(p *part) contain.Options {
 func (c *comparison) groupVersionOf(p *part) string { return c.containOptions(p).Group + "/" + p.Name }
 
 // keepAll returns the schema with unknown fields kept at every place, as spec.preserveUnknownFields has it.
+// The status and metadata are no exceptions: spec.preserveUnknownFields is about the whole object.
 func keepAll(p *props) *props {
 	keep := true
 	return schema.Rewrite(p, schema.InStructure, func(s *props) { s.XPreserveUnknownFields = &keep })

@@ -14,6 +14,8 @@ import (
 
 // suspectLabels returns the rules about updates of a new version that may refuse to set a label. The API server converts the old value to
 // that version and does not fill in its defaults, so the old value can lack what the new one has.
+// Each rule that the prover cannot show to allow such an update is suspect, unless it already fails to be shown for
+// updates that keep every field. The rules of [withLabelRules] describe these updates to the prover.
 func (c *comparison) suspectLabels(to *part) []contain.Gap {
 	var readings []contain.Reading
 	var held []*props
@@ -93,6 +95,9 @@ func dropsNulls(p *props, held []*props, depth int) bool {
 }
 
 // labelRuleOf is the rule about one field.
+// For a scalar default the rule says which value fills the gap: has(self.a) && (has(oldSelf.a) ? self.a == oldSelf.a
+// : self.a == 3). Where that cannot be written in CEL, as for objects with defaults inside, a weaker rule is true as
+// well.
 func labelRuleOf(name string, p *props) string {
 	a, b := "self."+name, "oldSelf."+name
 	inner := *p

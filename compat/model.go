@@ -105,6 +105,8 @@ func (r *Rule) InSpec() bool { return r.claim != nil || r.inSpec }
 const Undetermined = "unable to determine if change to existing field is safe"
 
 // comparison is the state of one call of [Check].
+// It is used by one goroutine; only the validation of the new CRD runs beside it, see [comparison.refusal]. All
+// caches in it are answers that depend on nothing but the two CRDs and the options.
 type comparison struct {
 	opts     Options
 	rules    []Rule
@@ -113,6 +115,7 @@ type comparison struct {
 	newParts []*part
 	// oldConversions and newConversions are what a webhook has to convert under each of the CRDs.
 	oldConversions, newConversions []conversion
+	// A version that is gone is in no pair: rules about versions report it.
 	// pairs are the versions that are compared with themselves, in the order of the old CRD.
 	pairs    []pair
 	gaps     map[pair][]contain.Gap
@@ -136,6 +139,7 @@ type comparison struct {
 }
 
 // askedOnce keeps the answer to a question.
+// The zero value has not been asked. It has no lock: rules run one after the other.
 type askedOnce[T any] struct {
 	asked  bool
 	answer T
@@ -158,6 +162,8 @@ const (
 )
 
 // part is one version of one of the CRDs.
+// Besides the versions of the documents there are parts that a step of a journey has made of them, see steps.go.
+// Those share crdVersion with the version that they come from, and have another schema.
 type part struct {
 	*crdVersion
 	index int
@@ -169,6 +175,7 @@ type part struct {
 	unchecked bool
 	// onlyLost is set by the step nameUnknown: the question about this version is only what is pruned.
 	onlyLost bool
+	// With it the prover knows that a value which the narrower schema refuses for a new reason was accepted before.
 	// within accepts at each place what this version accepts there; nil if none is known. See afterStep.
 	within *part
 	props  *props // as the API server sees it: everything is kept under spec.preserveUnknownFields
@@ -183,6 +190,7 @@ type part struct {
 type pair struct{ from, to *part }
 
 // change is a gap between two schemas, with its surroundings.
+// Rules claim it by its keyword and harm, and may replace Before and After by values that say more to a reader.
 type change struct {
 	contain.Gap
 	pair pair
@@ -197,6 +205,8 @@ type change struct {
 type conversion struct{ request, from, to string }
 
 // refusal is the API server's answer to the new CRD.
+// An update that is refused and an update that passes only because the old CRD has the same fault are two findings:
+// errs and fresh are never both set.
 type refusal struct {
 	// errs are why the update (or, without an old CRD, the creation) is refused.
 	errs field.ErrorList
@@ -225,6 +235,7 @@ type answer struct {
 }
 
 // crossing is a gap between two versions of different names that nothing converts between.
+// For example, v1beta1 accepts name: "", v1 demands a character, and v1 reads what v1beta1 stored.
 type crossing struct {
 	pair
 	contain.Gap
@@ -244,6 +255,8 @@ type crossings struct {
 }
 
 // journey is the fate of one such object.
+// The prover says of a whole schema that such objects exist; the journey shows it for one, by the API server's own
+// code.
 type journey struct {
 	// dropped are the paths of the stored object that are pruned on reading or by the other version; nulls reports whether nulls are dropped, or
 	// replaced by a default.

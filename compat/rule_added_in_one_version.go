@@ -8,6 +8,8 @@ import (
 	"sluice.dev/schema/contain"
 )
 
+// addedInOneVersion tells the crossings that no object of the old CRD meets. It is the warning beside
+// version-erases-data and versions-contradict: both fail, because they are about objects that may be stored already.
 var addedInOneVersion = Rule{
 	ID:    "added-in-one-version",
 	Level: report.ReadersSurprised,

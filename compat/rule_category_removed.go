@@ -2,6 +2,8 @@ package compat
 
 import "sluice.dev/report"
 
+// categoryRemoved looks at spec.names.categories, which discovery lists for kubectl get CATEGORY. New categories harm
+// nobody.
 var categoryRemoved = Rule{
 	ID:    "category-removed",
 	Level: report.Cosmetic,

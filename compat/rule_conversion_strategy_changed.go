@@ -7,6 +7,9 @@ import (
 	"sluice.dev/report"
 )
 
+// conversionStrategyChanged reports the step from None to Webhook, if clients of the old CRD need the webhook for a
+// version that they used. The other direction is conversion-webhook-dropped, and a webhook with more to do
+// webhook-conversion-added.
 var conversionStrategyChanged = Rule{
 	ID:    "conversion-strategy-changed",
 	Level: report.ClientsBroken,

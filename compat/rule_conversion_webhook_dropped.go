@@ -7,6 +7,9 @@ import (
 	"sluice.dev/schema/contain"
 )
 
+// conversionWebhookDropped reports the step from Webhook to None. It is one finding for the CRD: what the webhook
+// made of objects is not known, so that no single field can be blamed. Its witness, if there is one, is an object
+// that the versions of the new CRD prune on their way.
 var conversionWebhookDropped = Rule{
 	ID:    "conversion-webhook-dropped",
 	Level: report.ClientsBroken,
@@ -37,6 +40,8 @@ If all versions have equal schemas, they need no webhook, and nothing is reporte
 			return nil
 		}
 		pairs := c.crossPairs()
+		// Versions that were alike under the old CRD, and are under the new one, need no conversion: then the
+		// webhook was of no use.
 		differ := false
 		for _, p := range pairs {
 			from, to := findVersion(c.oldParts, p.from.Name), findVersion(c.oldParts, p.to.Name)

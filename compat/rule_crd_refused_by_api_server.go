@@ -12,6 +12,9 @@ import (
 	"sluice.dev/schema/upstream"
 )
 
+// crdRefusedByAPIServer quotes the validation of the API server (ValidateCustomResourceDefinition and
+// ValidateCustomResourceDefinitionUpdate in k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/validation). It is
+// the first rule, because nothing else matters while the new CRD cannot be installed.
 var crdRefusedByAPIServer = Rule{
 	ID:    "crd-refused-by-api-server",
 	Level: report.RefusedByAPIServer,
@@ -85,6 +88,7 @@ func (c *comparison) serverName() string {
 
 // aboutCosts reports whether an error is about what rules may cost. The limits are the same in all versions, the estimates are
 // not (k8s.io/apiserver/pkg/cel/library, CostEstimator).
+// The limits hold for one rule, and for all rules of a CRD together, whose error says "cost total".
 func aboutCosts(e *field.Error) bool {
 	return strings.Contains(e.Detail, "cost") && strings.Contains(e.Field, "x-kubernetes-validations") || strings.Contains(e.Detail, "cost total")
 }
@@ -126,6 +130,8 @@ func (c *comparison) toldElsewhere(e *field.Error) bool {
 
 // locateInDocument turns the path of an error into the path in the document, the version and the path in the object. The API server
 // moves schemas that all versions have in common up to the spec before it validates them.
+// For example, spec.validation.openAPIV3Schema.properties[spec] is spec, versions, 0, schema, openAPIV3Schema,
+// properties, spec, and .spec in the object.
 func locateInDocument(path string, parts []*part) (tokens []string, version, place string) {
 	tokens = fieldTokens(path)
 	if len(tokens) > 1 && tokens[0] == "spec" && tokens[1] == "validation" {

@@ -6,6 +6,9 @@ import (
 	"sluice.dev/report"
 )
 
+// crdRemoved is the only rule that reports without a new CRD. The API server's finalizer deletes all objects before
+// the CRD is gone (customresourcecleanup.apiextensions.k8s.io in
+// k8s.io/apiextensions-apiserver/pkg/controller/finalizer).
 var crdRemoved = Rule{
 	ID:    "crd-removed",
 	Level: report.DataLost,

@@ -7,6 +7,9 @@ import (
 	"sluice.dev/schema/contain"
 )
 
+// defaultAdded claims what is left of gaps about defaults: a value where there was none. Besides, it reports a
+// default for items or values that were null, and a default of a new storage version, which the clients of all
+// versions see.
 var defaultAdded = Rule{
 	ID:    "default-added",
 	Level: report.ReadersSurprised,

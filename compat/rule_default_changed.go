@@ -7,6 +7,9 @@ import (
 	"sluice.dev/schema/contain"
 )
 
+// defaultChanged claims one value in place of another. Besides, it looks at defaults that one version filled in for
+// objects of other versions: if the storage version changes, or its schema does, clients of a version without a
+// default of its own find another value, or none.
 var defaultChanged = Rule{
 	ID:    "default-changed",
 	Level: report.MeaningChanged,

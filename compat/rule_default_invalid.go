@@ -2,6 +2,9 @@ package compat
 
 import "sluice.dev/report"
 
+// defaultInvalid claims gaps that come of the new default itself: an object without the field is refused for a value
+// that nobody wrote. Since structural schemas the API server refuses such a CRD, so that a comparison of manifests
+// mostly has crd-refused-by-api-server beside it.
 var defaultInvalid = Rule{
 	ID:     "default-invalid",
 	Level:  report.ObjectsStuck,

@@ -2,6 +2,7 @@ package compat
 
 import "sluice.dev/report"
 
+// defaultRemoved claims a default without successor. It stands before default-changed, which would claim it as well.
 var defaultRemoved = Rule{
 	ID:    "default-removed",
 	Level: report.MeaningChanged,

@@ -6,6 +6,9 @@ import (
 	"sluice.dev/report"
 )
 
+// deprecationWithoutWarning looks at the new CRD alone, but leaves out what the old CRD had in the same way. Without
+// a text the API server writes its own one into the Warning header (k8s.io/apiextensions-apiserver/pkg/apiserver,
+// customresource_handler.go).
 var deprecationWithoutWarning = Rule{
 	ID:    "deprecation-without-warning",
 	Level: report.Cosmetic,

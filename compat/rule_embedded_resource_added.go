@@ -2,6 +2,9 @@ package compat
 
 import "sluice.dev/report"
 
+// embeddedResourceAdded claims gaps of x-kubernetes-embedded-resource, the invalid metadata of such an object
+// included (pkg/apiserver/schema/objectmeta). Requests to /status do not check embedded resources, and the finding
+// says so where it matters.
 var embeddedResourceAdded = Rule{
 	ID:     "embedded-resource-added",
 	Level:  report.ObjectsStuck,

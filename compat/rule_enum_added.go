@@ -2,6 +2,8 @@ package compat
 
 import "sluice.dev/report"
 
+// enumAdded claims gaps of an enum where the old schema had none. The one that had another list is for
+// enum-value-removed.
 var enumAdded = Rule{
 	ID:     "enum-added",
 	Level:  report.ObjectsRatcheted,

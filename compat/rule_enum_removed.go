@@ -2,6 +2,8 @@ package compat
 
 import "sluice.dev/report"
 
+// enumRemoved is about readers. It takes the widenings of that name, which the prover has confirmed, see
+// [comparison.readersSurprised].
 var enumRemoved = Rule{
 	ID:    "enum-removed",
 	Level: report.ReadersSurprised,

@@ -2,6 +2,8 @@ package compat
 
 import "sluice.dev/report"
 
+// enumValueAdded is about readers too. The witness is an object that the new CRD accepts, and the old one does not,
+// because of that value.
 var enumValueAdded = Rule{
 	ID:    "enum-value-added",
 	Level: report.ReadersSurprised,

@@ -2,6 +2,8 @@ package compat
 
 import "sluice.dev/report"
 
+// enumValueRemoved names the values that are gone. If the list is the same and something around it changed, for
+// instance the type, it says only that fewer values are accepted.
 var enumValueRemoved = Rule{
 	ID:     "enum-value-removed",
 	Level:  report.ObjectsRatcheted,

@@ -2,6 +2,9 @@ package compat
 
 import "sluice.dev/report"
 
+// formatAdded claims gaps of formats that the API server checks. Which these are depends on the Kubernetes version
+// (formats.go in k8s.io/apiextensions-apiserver/pkg/apiserver/validation); a format that is not checked makes
+// no gap.
 var formatAdded = Rule{
 	ID:     "format-added",
 	Level:  report.ObjectsRatcheted,

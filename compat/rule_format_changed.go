@@ -2,6 +2,8 @@ package compat
 
 import "sluice.dev/report"
 
+// formatChanged takes the old format from the schema. The prover does not know it if the API server does not check
+// it.
 var formatChanged = Rule{
 	ID:     "format-changed",
 	Level:  report.ObjectsRatcheted,

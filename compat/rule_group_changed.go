@@ -2,6 +2,8 @@ package compat
 
 import "sluice.dev/report"
 
+// groupChanged reports two CRDs of one name with different groups, which only a faulty manifest can have: the name is
+// PLURAL.GROUP.
 var groupChanged = Rule{
 	ID:    "group-changed",
 	Level: report.ClientsBroken,

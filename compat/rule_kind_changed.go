@@ -2,6 +2,8 @@ package compat
 
 import "sluice.dev/report"
 
+// kindChanged reports the kind of spec. The kind in status.acceptedNames is what the API server serves, and follows
+// it.
 var kindChanged = Rule{
 	ID:    "kind-changed",
 	Level: report.ClientsBroken,

@@ -5,6 +5,8 @@ import (
 	"sluice.dev/schema/contain"
 )
 
+// listForStringRefused is a note about an oversight in the validation of formats, which takes a list of strings for a
+// string. It stands before format-added and format-changed, and odd-value-refused leaves these gaps to it.
 var listForStringRefused = Rule{
 	ID:    "list-for-string-refused",
 	Title: "A list in place of a string, accepted by an oversight of the API server, is now refused",

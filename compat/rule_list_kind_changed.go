@@ -2,6 +2,8 @@ package compat
 
 import "sluice.dev/report"
 
+// listKindChanged compares the names with their defaults filled in, so that a list kind that is written out for the
+// first time is no change.
 var listKindChanged = Rule{
 	ID:    "list-kind-changed",
 	Level: report.ClientsBroken,

@@ -6,6 +6,10 @@ import (
 	"sluice.dev/report"
 )
 
+// listMapKeysChanged claims duplicates in a list that was and is a map
+// (k8s.io/apiextensions-apiserver/pkg/apiserver/schema/listtype). It replaces the keyword and the values by the keys,
+// because these are what the author has changed. The order of keys means nothing. It stands before list-type-changed,
+// which takes all other lists.
 var listMapKeysChanged = Rule{
 	ID:     "list-map-keys-changed",
 	Level:  report.ObjectsStuck,

@@ -6,6 +6,9 @@ import (
 	"sluice.dev/report"
 )
 
+// listMergeChanged compares keywords, not objects: server-side apply (KEP-555) reads them, and validation accepts the
+// same lists. For the other direction, duplicates are refused (list-type-changed) and old items may stay
+// (removed-items-kept).
 var listMergeChanged = Rule{
 	ID:    "list-merge-changed",
 	Level: report.Cosmetic,

@@ -2,6 +2,7 @@ package compat
 
 import "sluice.dev/report"
 
+// listTypeChanged claims duplicates in a list that was no map, or is none now. A missing list type is atomic.
 var listTypeChanged = Rule{
 	ID:     "list-type-changed",
 	Level:  report.ObjectsRatcheted,

@@ -6,6 +6,7 @@ import (
 	"sluice.dev/report"
 )
 
+// mapMergeChanged is list-merge-changed for x-kubernetes-map-type. A missing map type is granular.
 var mapMergeChanged = Rule{
 	ID:    "map-merge-changed",
 	Level: report.Cosmetic,

@@ -2,6 +2,8 @@ package compat
 
 import "sluice.dev/report"
 
+// maxPropertiesLowered claims objects and maps with more keys than the new bound. Unknown fields that are pruned do
+// not count: the API server prunes first.
 var maxPropertiesLowered = Rule{
 	ID:     "max-properties-lowered",
 	Level:  report.ObjectsRatcheted,

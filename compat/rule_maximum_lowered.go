@@ -2,6 +2,8 @@ package compat
 
 import "sluice.dev/report"
 
+// maximumLowered claims numbers above the new bound, and equal to it if it is exclusive now: exclusiveMaximum is a
+// part of maximum here, not a keyword of its own.
 var maximumLowered = Rule{
 	ID:     "maximum-lowered",
 	Level:  report.ObjectsRatcheted,

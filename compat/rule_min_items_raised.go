@@ -2,6 +2,7 @@ package compat
 
 import "sluice.dev/report"
 
+// minItemsRaised claims lists with fewer items than the new bound.
 var minItemsRaised = Rule{
 	ID:     "min-items-raised",
 	Level:  report.ObjectsRatcheted,

@@ -2,6 +2,7 @@ package compat
 
 import "sluice.dev/report"
 
+// minLengthRaised claims strings with fewer runes than the new bound.
 var minLengthRaised = Rule{
 	ID:     "min-length-raised",
 	Level:  report.ObjectsRatcheted,

@@ -2,6 +2,8 @@ package compat
 
 import "sluice.dev/report"
 
+// minPropertiesRaised claims objects and maps with fewer keys than the new bound. Keys with a default count, because
+// the API server fills them in first.
 var minPropertiesRaised = Rule{
 	ID:     "min-properties-raised",
 	Level:  report.ObjectsRatcheted,

@@ -2,6 +2,7 @@ package compat
 
 import "sluice.dev/report"
 
+// minimumRaised is maximum-lowered for the other end, exclusiveMinimum included.
 var minimumRaised = Rule{
 	ID:     "minimum-raised",
 	Level:  report.ObjectsRatcheted,

@@ -2,6 +2,8 @@ package compat
 
 import "sluice.dev/report"
 
+// nullableAdded is about readers, and about writers whose null the API server dropped so far. The latter is found by
+// asking the API server's own code, see [comparison.addNullRefused].
 var nullableAdded = Rule{
 	ID:     "nullable-added",
 	Level:  report.ReadersSurprised,

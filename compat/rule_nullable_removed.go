@@ -5,6 +5,9 @@ import (
 	"sluice.dev/schema/contain"
 )
 
+// nullableRemoved claims nulls that are pruned or replaced (PruneNonNullableNullsWithoutDefaults in
+// k8s.io/apiextensions-apiserver/pkg/apiserver/schema/defaulting). Items of lists are not pruned, so a null there is
+// refused for its type; the rule claims that too if the type is as before.
 var nullableRemoved = Rule{
 	ID:     "nullable-removed",
 	Level:  report.DataLost,

@@ -7,6 +7,8 @@ import (
 	"sluice.dev/report"
 )
 
+// oldCRDInvalid quotes the first of the errors that the validation finds in the old CRD. An old CRD from a cluster
+// may be in this state: the API server does not validate again what it has stored.
 var oldCRDInvalid = Rule{
 	ID:    "old-crd-invalid",
 	Title: "The old CRD would be refused by today's API server",

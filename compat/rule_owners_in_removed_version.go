@@ -8,6 +8,9 @@ const OwnersRule = "owners-in-removed-version"
 // OwnersConverted is the After of a finding of [OwnersRule] about a version that stays, and that a new webhook converts.
 const OwnersConverted = "Webhook"
 
+// ownersInRemovedVersion gives notes about versions that other rules do not look at: neither served nor stored.
+// Whether an object names one of them in its managedFields is for the scan of a cluster, which raises the note to a
+// failure with the number of objects.
 var ownersInRemovedVersion = Rule{
 	ID:    OwnersRule,
 	Title: "A version was removed in which the owners of fields may be noted",

@@ -2,6 +2,7 @@ package compat
 
 import "sluice.dev/report"
 
+// patternAdded claims strings that a pattern refuses where the old schema had none.
 var patternAdded = Rule{
 	ID:     "pattern-added",
 	Level:  report.ObjectsRatcheted,

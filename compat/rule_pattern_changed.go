@@ -2,6 +2,8 @@ package compat
 
 import "sluice.dev/report"
 
+// patternChanged claims strings that the old pattern matches and the new one does not. Patterns are those of Go's
+// package regexp, as the API server uses them.
 var patternChanged = Rule{
 	ID:     "pattern-changed",
 	Level:  report.ObjectsRatcheted,

@@ -2,6 +2,8 @@ package compat
 
 import "sluice.dev/report"
 
+// pluralChanged reports two CRDs of one name with different plurals, which the API server refuses in any case: the
+// name is PLURAL.GROUP.
 var pluralChanged = Rule{
 	ID:    "plural-changed",
 	Level: report.ClientsBroken,

@@ -7,6 +7,9 @@ import (
 	"sluice.dev/schema/contain"
 )
 
+// preserveUnknownFieldsDisabled gathers the gaps that come of this switch alone, one at each object of the schema. It
+// finds them by asking once more as if the old CRD had pruned: what is left then has another reason, and a finding of
+// its own.
 var preserveUnknownFieldsDisabled = Rule{
 	ID:    "preserve-unknown-fields-disabled",
 	Level: report.DataLost,

@@ -2,6 +2,7 @@ package compat
 
 import "sluice.dev/report"
 
+// printerColumnChanged compares columns of one name. Their order and priority may change without a finding.
 var printerColumnChanged = Rule{
 	ID:    "printer-column-changed",
 	Level: report.Cosmetic,

@@ -6,6 +6,7 @@ import (
 	"sluice.dev/report"
 )
 
+// printerColumnRemoved compares the names of columns. A version without any has the columns of the default: the age.
 var printerColumnRemoved = Rule{
 	ID:    "printer-column-removed",
 	Level: report.Cosmetic,

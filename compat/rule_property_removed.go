@@ -5,6 +5,8 @@ import (
 	"sluice.dev/schema/contain"
 )
 
+// propertyRemoved claims pruned fields that the old schema declared. The prover reports the outermost one, and
+// told.hasGap keeps those below it quiet in the other questions.
 var propertyRemoved = Rule{
 	ID:    "property-removed",
 	Level: report.DataLost,

@@ -12,6 +12,9 @@ import (
 	"sluice.dev/schema/upstream"
 )
 
+// removedItemsKept applies small manifests by the API server's own merge code (sigs.k8s.io/structured-merge-diff),
+// because no keyword says what becomes of owners. Each place at which both schemas merge in different ways is tried
+// with a value of two parts.
 var removedItemsKept = Rule{
 	ID:    "removed-items-kept",
 	Level: report.Cosmetic,
@@ -85,6 +88,7 @@ func mergesAlike(o, n *schema.Node) bool {
 
 // keepsRemoved applies a value at the place and then a part of it, with the new CRD in between, and reports whether the rest stays, and would
 // not have without the new CRD.
+// The value need not be valid: merging comes before validation, and a finding is only about what is merged.
 func (c *comparison) keepsRemoved(p pair, t *twin) (report.Finding, bool) {
 	first, second, left := c.manifestsOf(p, t)
 	if left == "" {

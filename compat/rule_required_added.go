@@ -2,6 +2,8 @@ package compat
 
 import "sluice.dev/report"
 
+// requiredAdded claims objects that lack a field. The path of the finding is that of the field, though the gap is at
+// the object around it. A default makes the gap go away, and so does a default in a parent that has the field.
 var requiredAdded = Rule{
 	ID:     "required-added",
 	Level:  report.ObjectsRatcheted,

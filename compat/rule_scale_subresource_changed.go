@@ -6,6 +6,8 @@ import (
 	"sluice.dev/report"
 )
 
+// scaleSubresourceChanged compares the three paths. A path that is new harms nobody who used the subresource; values
+// that it refuses are for scale-value-refused.
 var scaleSubresourceChanged = Rule{
 	ID:    "scale-subresource-changed",
 	Level: report.ClientsBroken,

@@ -2,6 +2,7 @@ package compat
 
 import "sluice.dev/report"
 
+// scaleSubresourceRemoved looks at each version by itself: /scale is a path below a version.
 var scaleSubresourceRemoved = Rule{
 	ID:    "scale-subresource-removed",
 	Level: report.ClientsBroken,

@@ -11,6 +11,9 @@ import (
 	"sluice.dev/schema/contain"
 )
 
+// scaleValueRefused looks for objects with a value that the validation of the subresource refuses
+// (customResourceValidator in k8s.io/apiextensions-apiserver/pkg/registry/customresource/validator.go). It is asked
+// only where the subresource is new or has other paths. Under the old paths such objects could not be stored.
 var scaleValueRefused = Rule{
 	ID:     "scale-value-refused",
 	Level:  report.ObjectsStuck,

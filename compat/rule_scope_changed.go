@@ -2,6 +2,7 @@ package compat
 
 import "sluice.dev/report"
 
+// scopeChanged compares spec.scope as written. The API server refuses another scope once the CRD is established.
 var scopeChanged = Rule{
 	ID:    "scope-changed",
 	Level: report.ClientsBroken,

@@ -9,6 +9,8 @@ import (
 	"sluice.dev/schema/upstream"
 )
 
+// selectableFieldRemoved compares the paths of spec.versions[*].selectableFields (KEP-4358). API servers that do not
+// have the feature ignore them, so that nothing is reported for these.
 var selectableFieldRemoved = Rule{
 	ID:    "selectable-field-removed",
 	Level: report.ClientsBroken,

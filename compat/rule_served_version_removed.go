@@ -2,6 +2,8 @@ package compat
 
 import "sluice.dev/report"
 
+// servedVersionRemoved is about clients. What becomes of objects that are stored in the version is for
+// stored-version-removed; both may report one version.
 var servedVersionRemoved = Rule{
 	ID:    "served-version-removed",
 	Level: report.ClientsBroken,

@@ -2,6 +2,8 @@ package compat
 
 import "sluice.dev/report"
 
+// shortNameRemoved looks at spec.names.shortNames. A name that another CRD takes over is reported like one that is
+// gone.
 var shortNameRemoved = Rule{
 	ID:    "short-name-removed",
 	Level: report.Cosmetic,

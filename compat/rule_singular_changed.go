@@ -2,6 +2,7 @@ package compat
 
 import "sluice.dev/report"
 
+// singularChanged compares the names with their defaults filled in, as list-kind-changed does.
 var singularChanged = Rule{
 	ID:    "singular-changed",
 	Level: report.ClientsBroken,

@@ -2,6 +2,9 @@ package compat
 
 import "sluice.dev/report"
 
+// statusSubresourceAdded reports versions whose objects could have a status before
+// (customResourceStrategy.PrepareForCreate and PrepareForUpdate drop it in ordinary requests from now on,
+// k8s.io/apiextensions-apiserver/pkg/registry/customresource/strategy.go).
 var statusSubresourceAdded = Rule{
 	ID:    "status-subresource-added",
 	Level: report.ClientsBroken,

@@ -2,6 +2,7 @@ package compat
 
 import "sluice.dev/report"
 
+// statusSubresourceRemoved looks at each version by itself: /status is a path below a version.
 var statusSubresourceRemoved = Rule{
 	ID:    "status-subresource-removed",
 	Level: report.ClientsBroken,

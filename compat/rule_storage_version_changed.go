@@ -8,6 +8,9 @@ import (
 	"sluice.dev/schema/contain"
 )
 
+// storageVersionChanged is about objects that are stored already, and what the new storage version does to them when
+// it is written for the first time. Objects of other versions are for version-erases-data and versions-contradict,
+// which leave out what this rule tells.
 var storageVersionChanged = Rule{
 	ID:     "storage-version-changed",
 	Level:  report.DataLost,
@@ -57,6 +60,8 @@ func (c *comparison) storageGaps(ctx context.Context) []contain.Gap {
 	return c.moved.answerOf(func() []contain.Gap { return c.findStorageGaps(ctx) })
 }
 
+// findStorageGaps compares what the old storage version has stored with the new storage version. It is nil if the
+// storage version stays, or if a webhook converts.
 func (c *comparison) findStorageGaps(ctx context.Context) []contain.Gap {
 	from, to := storageVersionOf(c.oldParts), storageVersionOf(c.newParts)
 	if from == nil || to == nil || from.Name == to.Name || len(c.newConversions) > 0 {

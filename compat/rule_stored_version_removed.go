@@ -6,6 +6,9 @@ import (
 	"sluice.dev/report"
 )
 
+// storedVersionRemoved looks at all versions that may hold objects: the old storage version, those of
+// status.storedVersions, and those that the caller names. The API server itself only looks at status.storedVersions
+// (ValidateCustomResourceDefinitionStoredVersions).
 var storedVersionRemoved = Rule{
 	ID:    "stored-version-removed",
 	Level: report.DataLost,

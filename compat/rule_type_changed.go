@@ -2,6 +2,7 @@ package compat
 
 import "sluice.dev/report"
 
+// typeChanged claims all gaps about types that no rule before it has taken.
 var typeChanged = Rule{
 	ID:     "type-changed",
 	Level:  report.ObjectsRatcheted,

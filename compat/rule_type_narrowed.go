@@ -2,6 +2,7 @@ package compat
 
 import "sluice.dev/report"
 
+// typeNarrowed claims the pairs of types of which the new one accepts some values of the old one.
 var typeNarrowed = Rule{
 	ID:     "type-narrowed",
 	Level:  report.ObjectsRatcheted,

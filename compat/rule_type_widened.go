@@ -2,6 +2,7 @@ package compat
 
 import "sluice.dev/report"
 
+// typeWidened is about readers, see [isWiderType].
 var typeWidened = Rule{
 	ID:    "type-widened",
 	Level: report.ReadersSurprised,

@@ -8,6 +8,8 @@ import (
 	"sluice.dev/schema/contain"
 )
 
+// versionErasesData tells the crossings in which something of an object is dropped, and stays dropped once the client
+// of that version writes the object back. The journey of each witness was made by the API server's code.
 var versionErasesData = Rule{
 	ID:    "version-erases-data",
 	Level: report.DataLost,

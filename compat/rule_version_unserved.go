@@ -6,6 +6,7 @@ import (
 	"sluice.dev/report"
 )
 
+// versionUnserved is served-version-removed for a version that stays in the CRD.
 var versionUnserved = Rule{
 	ID:    "version-unserved",
 	Level: report.ClientsBroken,

@@ -8,6 +8,8 @@ import (
 	"sluice.dev/schema/contain"
 )
 
+// versionsContradict tells the crossings in which an object is refused that another version accepted. No object is
+// harmed as long as only its own version writes it, so the level is that of broken clients.
 var versionsContradict = Rule{
 	ID:    "versions-contradict",
 	Level: report.ClientsBroken,

@@ -7,6 +7,8 @@ import (
 	"sluice.dev/report"
 )
 
+// webhookConversionAdded compares the steps that webhooks have to make under both CRDs, and the address of the
+// webhook. It trusts a webhook with what it did before, and says nothing about what it makes of objects.
 var webhookConversionAdded = Rule{
 	ID:    "webhook-conversion-added",
 	Level: report.ClientsBroken,

@@ -39,6 +39,8 @@ func SchemaTrees(old, new *apiextensionsv1.CustomResourceDefinition) []report.Sc
 	return trees
 }
 
+// schemasByVersion has the schemas of a CRD by the names of its versions. It is empty for a nil CRD; the schema of a
+// version without one is nil.
 func schemasByVersion(crd *apiextensionsv1.CustomResourceDefinition) map[string]*apiextensionsv1.JSONSchemaProps {
 	schemas := map[string]*apiextensionsv1.JSONSchemaProps{}
 	if crd != nil {
@@ -50,6 +52,8 @@ func schemasByVersion(crd *apiextensionsv1.CustomResourceDefinition) map[string]
 }
 
 // compareNode compares two schemas at a path; one of them may be nil.
+// A part that only one side has is added or removed with all below it, and counts as one change in the parts around
+// it. Children are in the order of kinds and names.
 func compareNode(old, new *apiextensionsv1.JSONSchemaProps, path contain.Path, name string) *report.SchemaNode {
 	n := &report.SchemaNode{Name: name, Path: path.String()}
 	was, is := ownKeywords(old), ownKeywords(new)
@@ -101,6 +105,7 @@ func compareNode(old, new *apiextensionsv1.JSONSchemaProps, path contain.Path, n
 	return n
 }
 
+// nameOfStep is the name of a node for people: a field, or the sign for items and values of [report.SchemaNode].
 func nameOfStep(s contain.Step) string {
 	switch s.Kind {
 	case contain.AnyItem:
@@ -137,6 +142,8 @@ func ownKeywords(p *apiextensionsv1.JSONSchemaProps) *apiextensionsv1.JSONSchema
 }
 
 // changedKeywords lists the keywords that differ, sorted by name.
+// It compares JSON texts: keywords that are written differently and mean the same, such as the order of required, are
+// told too.
 func changedKeywords(old, new *apiextensionsv1.JSONSchemaProps) []report.KeywordChange {
 	was, is := keywordValues(old), keywordValues(new)
 	names := slices.Collect(maps.Keys(was))
@@ -164,6 +171,7 @@ func keywordValues(p *apiextensionsv1.JSONSchemaProps) map[string]json.RawMessag
 	return values
 }
 
+// typeText describes the type of a value in one or two words; it is empty for a schema that names no type.
 func typeText(p *apiextensionsv1.JSONSchemaProps) string {
 	switch {
 	case p.XIntOrString:

@@ -19,6 +19,8 @@ import (
 // objectYAML writes an object as YAML, exactly: what kubectl reads from it is the same value, but for integral floats,
 // which stay recognisable as 1.0. Keys are sorted, but apiVersion, kind, metadata, spec and status come first, in that
 // order, and in metadata name and namespace.
+// A witness is pasted into kubectl apply --dry-run=server, so that every reader of YAML must read the same types,
+// those of YAML 1.1 included.
 func objectYAML(obj map[string]any) string {
 	if len(obj) == 0 {
 		return "{}\n"
@@ -46,6 +48,7 @@ func objectYAML(obj map[string]any) string {
 	return out.String()
 }
 
+// yamlObject writes an object with its keys sorted, but some of them first in the given order.
 func yamlObject(obj map[string]any, first ...string) *yaml.Node {
 	keys := slices.Sorted(maps.Keys(obj))
 	slices.SortStableFunc(keys, func(a, b string) int { return rankOf(first, a) - rankOf(first, b) })
@@ -63,6 +66,7 @@ func rankOf(first []string, key string) int {
 	return len(first)
 }
 
+// yamlValue writes a value as JSON has it: only strings choose a style, and floats keep a point.
 func yamlValue(v any) *yaml.Node {
 	switch v := v.(type) {
 	case map[string]any:
