@@ -2,7 +2,7 @@ package compat
 
 import "sluice.dev/report"
 
-// maxItemsLowered claims lists with more items than the new bound. 
+// maxItemsLowered claims lists with more items than the new bound.
 var maxItemsLowered = Rule{
 	ID:     "max-items-lowered",
 	Level:  report.ObjectsRatcheted,

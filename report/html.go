@@ -47,6 +47,8 @@ func HTMLBody(w io.Writer, r *Report, o Options) error {
 	return wholePrinter(func(b *bytes.Buffer, r *Report, o Options) error { return appendTemplate(b, "check", r, o) })(w, r, o)
 }
 
+// htmlPage is what the template shows. The template engine calls no methods, so that all texts are ready here.
+// Strings that come from input are visible and bounded; the engine escapes them for HTML.
 type htmlPage struct {
 	Style          template.CSS
 	StyleHash      string
@@ -73,6 +75,8 @@ type htmlPage struct {
 // htmlTile is a count at the head of the page, or on a button.
 type htmlTile struct{ Class, Label, Count string }
 
+// htmlLevel is a cell of the picture of a CRD: one for each level, the worst first, and one for what is undecided. X
+// and Middle are SVG units. Count is text, 99+ at most.
 type htmlLevel struct {
 	Index, Number string
 	Name, Meaning string
@@ -81,6 +85,8 @@ type htmlLevel struct {
 	Present       bool
 }
 
+// htmlSheet is one CRD. Class colours it by its worst finding. StripText says what the picture shows, for readers who
+// do not see it. More counts the groups that are left out.
 type htmlSheet struct {
 	ID        int
 	Name      string
@@ -101,6 +107,8 @@ type htmlTree struct {
 	Root                 *htmlNode
 }
 
+// htmlNode is a field of a schema, with the fields below it. Class is a [SchemaChange]. Open unfolds it: there are
+// changes below.
 type htmlNode struct {
 	ID, Name, Path, Type, Class string
 	Changes                     string // in fields below
@@ -111,8 +119,12 @@ type htmlNode struct {
 	Open                        bool
 }
 
+// htmlLink leads from a field of a schema to a finding about it.
 type htmlLink struct{ ID, Class, Text string }
 
+// htmlGroup is a cause with its findings. The three Has fields say whether a column of the table of places has any
+// content. Witness and Outcome are the object before and after, in runs that are marked; Outcome is nil if the effect
+// names no place in the object.
 type htmlGroup struct {
 	ID              string
 	Class, Word     string
@@ -159,6 +171,8 @@ func appendHTML(b *bytes.Buffer, r *Report, o Options) error {
 	return appendTemplate(b, "report", r, o)
 }
 
+// appendTemplate executes a template of html.tmpl: report for a page of its own, check for the part that other pages
+// show.
 func appendTemplate(b *bytes.Buffer, name string, r *Report, o Options) error {
 	t, err := template.New("report").Parse(htmlTemplate)
 	if err != nil {
@@ -170,11 +184,14 @@ func appendTemplate(b *bytes.Buffer, name string, r *Report, o Options) error {
 	return nil
 }
 
+// hashOf is the hash of a style or script as a Content-Security-Policy has it, so that a page runs nothing else.
 func hashOf(text string) string {
 	hash := sha256.Sum256([]byte(text))
 	return base64.StdEncoding.EncodeToString(hash[:])
 }
 
+// newHTMLPage fills in a page. CRDs with findings to show come first, worst first, and share the room for groups,
+// witnesses and nodes in that order. So what is left out concerns the least harmful ones.
 func newHTMLPage(p *page, o Options) *htmlPage {
 	h := &htmlPage{
 		Style: template.CSS(htmlStyle), StyleHash: hashOf(htmlStyle), Script: template.JS(htmlScript), ScriptHash: hashOf(htmlScript), // embedded files, nothing of the report
@@ -259,6 +276,8 @@ func htmlFilters(shown [classes]int, verbose bool) []htmlTile {
 	return filters
 }
 
+// htmlResult is the verdict on the report: in two words, as a class of the style, and in a sentence. It agrees with
+// the last line of the text.
 func (p *page) htmlResult() (result, class, conclusion string) {
 	told := p.findingCounts()
 	crds := brief.Count(p.sum.CRDs, p.noun)
@@ -319,6 +338,8 @@ type htmlMaker struct {
 	fields  map[string]string // the IDs of fields with findings, by CRD, version and path
 }
 
+// makeSheet makes the part of one CRD, with the number id, and takes its share of the room. The first finding of the
+// first CRD is unfolded.
 func (m *htmlMaker) makeSheet(s *sheet, id int) htmlSheet {
 	h := htmlSheet{ID: id, Name: s.name, Verdict: string(s.verdict), Class: "ok"}
 	if s.verdict == IsNew {
@@ -357,6 +378,7 @@ func (m *htmlMaker) makeSheet(s *sheet, id int) htmlSheet {
 }
 
 // addTrees adds the schemas of a CRD. Fields link to the findings about them.
+// A place links back to the field of its first version. Places in versions whose tree is left out link nowhere.
 func (m *htmlMaker) addTrees(h *htmlSheet, s *sheet, groups []group) {
 	about := map[string][]htmlLink{} // by version and path
 	for i := range h.Groups {
@@ -406,6 +428,7 @@ func changeCount(n *SchemaNode) string {
 }
 
 // makeNode makes a field and those below it. Fields without a change are left out where there are too many.
+// The ID counts from the nodes that are left, so that it is unique in a page and the same in each run.
 func (m *htmlMaker) makeNode(n *SchemaNode, t treeOf) *htmlNode {
 	m.nodes--
 	h := &htmlNode{
@@ -462,6 +485,8 @@ func (s *sheet) htmlStrip() (strip []htmlLevel, text string) {
 	return strip, "no harm"
 }
 
+// makeGroup makes the part of one cause. Its ID is the fingerprint of the first finding, so that links to a page
+// survive a new run; a number tells equal ones apart.
 func (m *htmlMaker) makeGroup(g *group) htmlGroup {
 	e := g.leadEntry()
 	id := "f-" + e.id[:min(12, len(e.id))]
@@ -498,6 +523,7 @@ func (m *htmlMaker) makeGroup(g *group) htmlGroup {
 	return h
 }
 
+// addPlaces lists the places of a group, up to a bound. A file is named once for places that follow each other in it.
 func (m *htmlMaker) addPlaces(g *group, h *htmlGroup) {
 	at := g.sourcePositions()
 	for i, p := range g.places {
@@ -513,6 +539,8 @@ func (m *htmlMaker) addPlaces(g *group, h *htmlGroup) {
 	}
 }
 
+// addEvidence adds the witness that represents a group, while there is room for the lines of witnesses. Without room,
+// only the effect is told. The object is there twice, before and after, so its lines count twice.
 func (m *htmlMaker) addEvidence(g *group, h *htmlGroup) {
 	e := g.witnessEntry()
 	if e == nil {

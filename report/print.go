@@ -87,6 +87,7 @@ func Print(w io.Writer, name string, r *Report, o Options) error {
 }
 
 // wholePrinter makes a printer from a function that appends the whole output to a buffer. The function gets a sorted copy.
+// The copy is as deep as sorting goes: findings are values, and no printer changes what they point to.
 func wholePrinter(appendTo func(b *bytes.Buffer, r *Report, o Options) error) func(io.Writer, *Report, Options) error {
 	return func(w io.Writer, r *Report, o Options) error {
 		if r == nil {

@@ -276,6 +276,7 @@ func (r *Report) Sort() {
 }
 
 // Failing counts the findings that make the check fail.
+// It is what decides the exit code, so it counts severities alone, after configuration and suppressions.
 func (r *Report) Failing() int {
 	n := 0
 	for _, c := range r.CRDs {
@@ -288,6 +289,8 @@ func (r *Report) Failing() int {
 	return n
 }
 
+// compareFindings orders findings for readers, worst first. Findings that are equal by it are duplicates, whatever
+// their witnesses.
 func compareFindings(a, b Finding) int {
 	return cmp.Or(
 		cmp.Compare(severityRank(a.Severity), severityRank(b.Severity)),
@@ -365,6 +368,7 @@ func outcomeRank(o Outcome) int {
 	return rankIn(o, Violation, Undecided, Note)
 }
 
+// rankIn is the index of x in the order; what is not in it comes last.
 func rankIn[T comparable](x T, order ...T) int {
 	if i := slices.Index(order, x); i >= 0 {
 		return i

@@ -13,12 +13,14 @@ import (
 
 // The part of SARIF 2.1.0 that code scanning reads: https://docs.oasis-open.org/sarif/sarif/v2.1.0/sarif-v2.1.0.html
 
+// A log has one run, that of this report.
 type sarifLog struct {
 	Schema  string     `json:"$schema"`
 	Version string     `json:"version"`
 	Runs    []sarifRun `json:"runs"`
 }
 
+// ColumnKind says what columns count. Properties are for people: code scanning ignores them.
 type sarifRun struct {
 	Tool struct {
 		Driver sarifDriver `json:"driver"`
@@ -41,6 +43,7 @@ type sarifText struct {
 	Markdown string `json:"markdown,omitempty"`
 }
 
+// A rule is described once for each run in which it has results, so that the alert can explain it without a network.
 type sarifRule struct {
 	ID            string     `json:"id"`
 	Short         sarifText  `json:"shortDescription"`
@@ -54,6 +57,8 @@ type sarifRule struct {
 	} `json:"properties"`
 }
 
+// A result is one finding. GitHub keeps its alert as long as the fingerprint is in the latest run, and closes it
+// otherwise.
 type sarifResult struct {
 	RuleID       string             `json:"ruleId"`
 	RuleIndex    int                `json:"ruleIndex"`
@@ -65,6 +70,7 @@ type sarifResult struct {
 	Properties   map[string]any     `json:"properties,omitempty"`
 }
 
+// Code scanning demands a file for each result; the logical location names the CRD, the version and the path.
 type sarifLocation struct {
 	Physical struct {
 		Artifact struct {
@@ -95,6 +101,9 @@ type sarifSuppression struct {
 // has a witness.
 const sarifWitness = 40
 
+// appendSARIF writes every finding as a result of its own, also those of one cause: alerts are opened and closed one
+// by one. Suppressed findings are results that are marked as such.
+// Findings that are off are left out.
 func appendSARIF(b *bytes.Buffer, r *Report, o Options) error {
 	p := newPage(r, o)
 	run := sarifRun{ColumnKind: "unicodeCodePoints", Results: []sarifResult{}}
@@ -147,6 +156,8 @@ func appendSARIF(b *bytes.Buffer, r *Report, o Options) error {
 	})
 }
 
+// newSARIFRule describes the rule of a finding. Its level is that of the first finding, because SARIF wants one for a
+// rule. Without documentation the ID is the description.
 func newSARIFRule(e *entry, o Options) sarifRule {
 	rule := sarifRule{ID: e.Rule, Short: sarifText{Text: e.Rule}}
 	rule.Configuration.Level = sarifLevel(e)
@@ -198,6 +209,8 @@ func sarifLevel(e *entry) string {
 	return "warning"
 }
 
+// newSARIFResult makes the result of a finding. file is where it is shown if it has no position in the repository.
+// shown adds the witness: only one result of a cause has it, unless everything is asked for.
 func newSARIFResult(s *sheet, e *entry, rule int, file string, o Options, shown bool) sarifResult {
 	res := sarifResult{
 		RuleID: e.Rule, RuleIndex: rule, Level: sarifLevel(e), Message: sarifText{Text: e.plainSentence(s)},

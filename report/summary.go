@@ -20,6 +20,7 @@ type Summary struct {
 }
 
 // Summary counts the findings of r.
+// A CRD counts by its worst finding: as failing, as warning, or as neither.
 func (r *Report) Summary() Summary {
 	s := Summary{CRDs: len(r.CRDs)}
 	for i := range r.CRDs {
@@ -59,6 +60,7 @@ func (r *Report) Summary() Summary {
 }
 
 // class is the part of a report that shows a finding. The zero value is the most severe.
+// Unlike [Severity] it also tells suppressed findings from those that are off by default, and notes from warnings.
 type class int
 
 const (

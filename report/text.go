@@ -93,6 +93,9 @@ func (p *page) countCauses() int {
 	return len(keys)
 }
 
+// printAll prints the page: the head, the CRDs with findings, those without, and what to do next. Each CRD gets an
+// equal share of the bytes that are left when its turn comes, so that one with thousands of findings does not push
+// out the others.
 func (t *textPrinter) printAll() string {
 	loud, quiet := t.splitByAttention()
 	if len(loud) > 0 && !t.Verbose && t.page.countsByVerdict() != "" { // the first line counts them
@@ -124,6 +127,7 @@ func (t *textPrinter) printAll() string {
 }
 
 // splitByAttention returns the CRDs with something to show, worst first, and the others.
+// With Verbose, a CRD with nothing but suppressed findings has something to show, too.
 func (t *textPrinter) splitByAttention() (loud, quiet []sheet) {
 	for _, s := range t.page.crds {
 		if s.worst <= noting || (t.Verbose && len(s.hidden) > 0) {
@@ -181,6 +185,8 @@ type textLine struct {
 
 func (l textLine) isBlank() bool { return l.text == "" }
 
+// wrapLine breaks a line at spaces. A word that is longer than the line stays whole, because paths and commands are
+// copied from a terminal.
 func (l textLine) wrapLine(width int) []string {
 	pad := strings.Repeat(" ", l.indent)
 	if l.text == "" {
@@ -221,6 +227,7 @@ func textColumns(s string) int {
 	return n
 }
 
+// headLines say what was compared, and by whose rules; none if neither side has a name.
 func (t *textPrinter) headLines() []textLine {
 	var lines []textLine
 	if t.page.old != "" || t.page.new != "" {
@@ -372,6 +379,7 @@ func (t *textPrinter) closingLines() []textLine {
 }
 
 // conclusionLine is the last line of a report.
+// It begins with FAIL only if a finding fails, which is when the command exits with 1.
 func (p *page) conclusionLine() string {
 	told := p.findingCounts()
 	switch {

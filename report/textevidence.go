@@ -41,6 +41,7 @@ func (t *textPrinter) densePlace(g *group) string {
 }
 
 // isToldIn reports whether a message has both values of a place.
+// A value without a message around it would be told twice otherwise, as in "maximum lowered from 10 to 5: 10 → 5".
 func (p *place) isToldIn(message string) bool {
 	for _, value := range []string{p.before, p.after} {
 		word := strings.Trim(value, `"`)
@@ -80,6 +81,8 @@ func (t *textPrinter) printPlaces(g *group, add func(indent, hang int, text stri
 }
 
 // printEvidence prints the witness of a group, or with Verbose all witnesses. It returns the number of lines that these have.
+// There are three amounts: all witnesses in full, one witness within the lines that are left, and a hint that there
+// is one. A dense text writes a short witness in one line.
 func (t *textPrinter) printEvidence(g *group, d detail) (int, []textLine) {
 	first := g.witnessEntry()
 	if first == nil {
@@ -132,6 +135,8 @@ func (e *entry) witnessLines() []textLine {
 
 // contentInOneLine writes a manifest as one line without its apiVersion and kind, and without metadata that has only a name; empty if it
 // cannot, or if the line would be long.
+// apiVersion and kind are the same for all objects of a CRD, and each has a name. What is left is what the
+// finding is about.
 func contentInOneLine(manifest string) string {
 	var doc yaml.Node
 	if len(manifest) > 20*textOneLine || yaml.Unmarshal([]byte(manifest), &doc) != nil || len(doc.Content) != 1 || doc.Content[0].Kind != yaml.MappingNode {
@@ -161,6 +166,7 @@ func namesOnly(metadata *yaml.Node) bool {
 	return true
 }
 
+// setFlowStyle puts all of a value into one line. Texts of several lines become strings in quotes.
 func setFlowStyle(n *yaml.Node) {
 	if n.Kind == yaml.MappingNode || n.Kind == yaml.SequenceNode {
 		n.Style = yaml.FlowStyle

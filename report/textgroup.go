@@ -21,6 +21,7 @@ const (
 )
 
 // printSheet prints one CRD in at most room bytes (Verbose: any). Groups that do not fit get less detail, and in the end only a count.
+// A group that another CRD has told takes one line. If all groups of a CRD were told, the CRD takes one line.
 func (t *textPrinter) printSheet(s *sheet, room int) string {
 	var b strings.Builder
 	groups, rest := s.groups, []group(nil)
@@ -122,6 +123,7 @@ func (t *textPrinter) withoutBlanks(lines []textLine) []textLine {
 
 // chooseGroups splits groups into at most limit that represent all, and the rest, both in order. It chooses the first group of each rule
 // before the second of any.
+// So a rule with hundreds of findings does not hide the one finding of another rule.
 func chooseGroups(groups []group, limit int) (chosen, rest []group) {
 	if len(groups) <= limit {
 		return groups, nil
@@ -177,6 +179,7 @@ func (t *textPrinter) repeatedSheet(s *sheet, groups []group) string {
 }
 
 // toldElsewhere returns where a group's cause was printed, if that was in another CRD: with the same level, or else with another one.
+// With Verbose, or if objects were counted, nothing counts as told: then each CRD has figures of its own.
 func (t *textPrinter) toldElsewhere(s *sheet, g *group) (toldCause, bool) {
 	if t.Verbose || g.mostAffectedEntry() != nil {
 		return toldCause{}, false
@@ -235,6 +238,7 @@ func (t *textPrinter) groupHead(g *group) string {
 }
 
 // fitGroup prints a group with as much detail as fits. It returns false if not even one line fits.
+// Detail is taken away in steps: first the witness, then all but one line.
 func (t *textPrinter) fitGroup(g *group, room int) (string, bool) {
 	if t.Verbose {
 		lines, _ := t.printGroup(g, inFull)
@@ -436,6 +440,7 @@ func (t *textPrinter) printWaysOut(g *group, add func(indent, hang int, text str
 }
 
 // isSharedGroup reports whether other CRDs have the same group at the same places, and no other finding of its rule at these places.
+// Then one entry without a CRD accepts all of them, which is what users write for a change in a common type.
 func (t *textPrinter) isSharedGroup(g *group) bool {
 	samePlaces := func(o *group) bool {
 		return o.under == g.under && slices.EqualFunc(o.places, g.places, func(a, b place) bool { return a.path == b.path })
@@ -458,6 +463,7 @@ func (t *textPrinter) isSharedGroup(g *group) bool {
 }
 
 // coversOthers reports whether the pattern for the places of a group covers another group of its rule too.
+// A pattern that ends with ** would accept them unseen.
 func (t *textPrinter) coversOthers(g *group) bool {
 	return slices.ContainsFunc(t.sheet.groups, func(other group) bool {
 		return other.leadEntry().Rule == g.leadEntry().Rule && other.leadEntry().id != g.leadEntry().id &&
@@ -492,6 +498,8 @@ func (e *entry) isLoss() bool { return strings.HasPrefix(e.Rule, "conversion-los
 
 // suppressionText is an entry for the suppressions or allowLoss of sluice.yaml in one line, for a CRD or, if crd is empty, for all; empty if it
 // takes more.
+// It is written by the YAML encoder, so that paths with special characters are quoted as the configuration reads
+// them.
 func suppressionText(e *entry, crd, path string) string {
 	entry := &yaml.Node{Kind: yaml.MappingNode, Style: yaml.FlowStyle}
 	rule := e.Rule

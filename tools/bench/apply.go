@@ -38,6 +38,8 @@ func measureApplying(ctx context.Context, b bench) error {
 	return nil
 }
 
+// measureSize measures both programs with one number of objects, and prints a table. Each case runs several times on
+// one cluster, in the order of cases, because each needs what the one before has left.
 func measureSize(ctx context.Context, b bench, objects, runs int, kubectl string) error {
 	cluster, err := clustertest.Launch(ctx, clustertest.WithoutControllers())
 	if err != nil {
@@ -75,6 +77,7 @@ func measureSize(ctx context.Context, b bench, objects, runs int, kubectl string
 }
 
 // appSource is the source of an app, in the state of a case.
+// It writes one file, which both programs read.
 type appSource struct {
 	dir, kubectl, kubeconfig string
 	objects, version         int
@@ -86,6 +89,8 @@ func (a *appSource) path() string      { return filepath.Join(a.dir, "source.yam
 func (a *appSource) namespace() string { return fmt.Sprintf("bench-%d", a.namespaces) }
 
 // prepare brings the cluster and the source into the state before a case.
+// first makes a namespace. unchanged applies the same file again. 5 changed gives a few objects, spread over the
+// file, another content.
 func (a *appSource) prepare(ctx context.Context, name string) error {
 	switch name {
 	case "first":

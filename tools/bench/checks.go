@@ -13,9 +13,12 @@ import (
 )
 
 // processRuns is the number of runs of a short process.
+// A process takes tens of milliseconds, so the median needs several.
 const processRuns = 11
 
 // measureChecks measures the start of the command and whole runs of it.
+// The pairs that it writes differ in one number, so that the comparison has something to find and the rest to prove
+// equal.
 func measureChecks(ctx context.Context, b bench) error {
 	program, err := os.Stat(b.sluice)
 	if err != nil {
@@ -58,6 +61,8 @@ func writePair(dir string, before, after []byte) (old, next string, err error) {
 
 // bigCRD writes a CRD of about the size, like those that controller-gen writes: nested objects with descriptions. The name of one part
 // has a limit of its own.
+// The fields have what costs work in real CRDs: patterns, lists with keys, int-or-string, maps and descriptions. The
+// result is YAML, a little larger than the size.
 func bigCRD(size, limit int) []byte {
 	var b bytes.Buffer
 	b.WriteString(`apiVersion: apiextensions.k8s.io/v1
@@ -118,6 +123,8 @@ var hostileRuns = []struct {
 }{{size: 100_000}, {size: 1_000_000}, {size: 2_900_000}, {size: 1_000_000, budget: guard.Budget}}
 
 // measureHostile runs sluice check on large changes that are made to cost a lot.
+// Each kind is a change of schemagen.Hostile. The check must end within its budget, whatever the verdict; the figures
+// say what that budget is worth in time.
 func measureHostile(ctx context.Context, b bench) error {
 	for _, run := range hostileRuns {
 		command := []string{b.sluice, "check", filepath.Join(b.dir, "old.yaml"), filepath.Join(b.dir, "new.yaml")}

@@ -29,6 +29,8 @@ const (
 )
 
 // measureGuard measures writes of a large CRD with the guard, and then without it.
+// The same API server is measured first with the guard and then without it, so that both have the same CRD in their
+// caches.
 func measureGuard(ctx context.Context, b bench) (err error) {
 	s, err := install(ctx, b, []string{"--roles=" + guard.Role}, "")
 	if err != nil {
@@ -118,6 +120,7 @@ func (w crdWrites) createLarge(ctx context.Context) error {
 }
 
 // tryPatch tries a change without keeping it.
+// Admission runs for a dry run as for any other request, and nothing piles up in etcd.
 func (w crdWrites) tryPatch(ctx context.Context, kind types.PatchType, patch string) error {
 	_, err := w.client.ApiextensionsV1().CustomResourceDefinitions().Patch(ctx, largeCRD, kind, []byte(patch), metav1.PatchOptions{DryRun: []string{metav1.DryRunAll}})
 	return err
@@ -135,6 +138,8 @@ func (w crdWrites) untilUnsafe(ctx context.Context, passes bool) error {
 }
 
 // measureWrites measures a kind of write: the median of the times, and the mean of the processor times.
+// The processor time of all servers is taken around all runs, because that of one write is below what the system
+// counts.
 func (w crdWrites) measureWrites(ctx context.Context, kind types.PatchType, patch string) (wall, cpu time.Duration, err error) {
 	var walls []time.Duration
 	servers := w.serversCPU()
@@ -158,6 +163,7 @@ func (w crdWrites) serversCPU() time.Duration {
 }
 
 // untilIdle waits until the API server has ended what nobody waits for any more.
+// After a request has timed out, its work goes on in the servers. It would count for the next measurement.
 func (w crdWrites) untilIdle(ctx context.Context) {
 	_ = clustertest.Until(ctx, idlePatience, "the API server to be idle", func(ctx context.Context) error {
 		const look = time.Second
@@ -173,6 +179,8 @@ func (w crdWrites) untilIdle(ctx context.Context) {
 	}) // the figures after that are worse where it is not
 }
 
+// loadResult counts the answers to updates at once: accepted, refused, and those that came too late for the client.
+// last is the time until the last of them.
 type loadResult struct {
 	accepted, refused, late int
 	last                    time.Duration

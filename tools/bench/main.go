@@ -28,6 +28,7 @@ import (
 // bench is one run; sluice is the absolute path of the program that is measured, dir an empty folder for the files of a part.
 type bench struct{ corpus, sluice, dir string }
 
+// main measures all parts, or those that -only names, and prints as it goes: some parts take minutes.
 func main() {
 	sluice := flag.String("sluice", "bin/sluice", "the program that is measured (make build)")
 	only := flag.String("only", "", "run only these parts, separated by commas: "+strings.Join(partNames(), ", "))
@@ -63,6 +64,7 @@ func runParts(ctx context.Context, sluice, only string) error {
 	return err
 }
 
+// A part is what -only can choose. Its function prints its own tables, and may fail without harm to the others.
 type part struct {
 	name, title string
 	measure     func(context.Context, bench) error
@@ -77,6 +79,7 @@ func (p *part) runIn(ctx context.Context, b bench) (err error) {
 }
 
 var parts = []part{
+	// The order of the others is that of docs/performance.md.
 	// First, before this process has grown: a child's peak memory counts what its parent had when it was started.
 	{"process", "Speed of `sluice check` as a process", measureChecks},
 	{"hostile", "Changes of up to 3 MB that are made to cost a lot: `sluice check` as a process", measureHostile},
@@ -113,6 +116,7 @@ func millis(d time.Duration) string { return fmt.Sprintf("%.2f ms", d.Seconds()*
 func mebibytes(kib int64) string { return fmt.Sprintf("%.0f MiB", float64(kib)/1024) }
 
 // quantile returns the q-th quantile of durations.
+// 0 is the least, 1 the greatest, 0.5 the median. It panics for no durations.
 func quantile(d []time.Duration, q float64) time.Duration {
 	d = slices.Sorted(slices.Values(d))
 	return d[min(int(q*float64(len(d))), len(d)-1)]

@@ -28,6 +28,7 @@ func filePath(i int) string { return fmt.Sprintf("catalog/d%02d/e%d/task-%04d.ya
 func widePath(i int) string { return fmt.Sprintf("%05x", i) }
 
 // fileText is a Task of about that size, of words that compress as texts do.
+// The noise has a fixed seed, so that each run measures the same bytes.
 func fileText(i int) []byte {
 	words := strings.Fields("clone build push scan image commit workspace secret step script volume mount cache branch digest " +
 		"registry the a of with from into and when result param default description container timeout retries runAfter")
@@ -65,6 +66,7 @@ func initRepository(ctx context.Context, dir string) error {
 }
 
 // importRepository makes a bare repository from input for git fast-import.
+// Compression is off: it would take longer than all that is measured, and the server sends what it has.
 func importRepository(ctx context.Context, dir string, write func(io.Writer)) error {
 	if err := initRepository(ctx, dir); err != nil {
 		return err
@@ -117,6 +119,8 @@ type gitServer struct {
 	git gittest.Server
 }
 
+// serveGit starts a server for the repositories below root. /1/a.git and /2/a.git are the same repository to git and
+// two to the resolver, which has cached neither.
 func serveGit(root string) *gitServer {
 	s := &gitServer{git: gittest.Server{Root: root}}
 	s.Server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

@@ -25,6 +25,8 @@ type usage struct {
 func (u usage) cells() []string { return []string{millis(u.wall), millis(u.cpu), mebibytes(u.memory)} }
 
 // measureRuns runs a program several times. Exit code 1 is a verdict and no failure. server is the process of the API server, 0 without one.
+// change may set the folder or the environment of the command, nil leaves both as they are. Its output is dropped
+// unless it fails.
 func measureRuns(ctx context.Context, runs, server int, command []string, change func(*exec.Cmd)) (usage, error) {
 	var wall, cpu, servers []time.Duration
 	var most usage
@@ -63,6 +65,8 @@ func cpuOf(who int) time.Duration {
 
 // cpuOfTree returns the processor time that a process, its children, and the children that it has waited for have taken; 0 if the
 // system does not tell.
+// The API server runs in a child of the process that supervises it, so one process would not do. Linux alone has
+// these files; elsewhere the columns are 0.
 func cpuOfTree(pid int) time.Duration {
 	const ticksPerSecond = 100 // USER_HZ, the same on all platforms of Linux that Go knows
 	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))

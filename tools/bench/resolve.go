@@ -56,6 +56,8 @@ type resolving struct {
 	failures map[string]string
 }
 
+// installResolving installs the roles, and starts none of their processes: what the API server takes without them is
+// measured first.
 func installResolving(ctx context.Context, b bench) (r *resolving, err error) {
 	s, err := install(ctx, b, []string{"--roles=resolution,resolver-git"}, gitSettings)
 	if err != nil {
@@ -91,6 +93,7 @@ func (r *resolving) close() error {
 }
 
 // tellEnd notes that a request of this measurement has ended, if its condition says so.
+// It is called by the informer, for requests of earlier measurements too, so it looks at the prefix of the name.
 func (r *resolving) tellEnd(o any) {
 	request, ok := o.(*v1beta1.ResolutionRequest)
 	r.mu.Lock()
@@ -138,6 +141,8 @@ func (r *resolving) createRequests(ctx context.Context, n int, of func(i int) *v
 }
 
 // resolve creates requests and waits until all have succeeded.
+// The time begins before the first creation and ends when the informer has seen the last condition. A failed request
+// fails the measurement.
 func (r *resolving) resolve(ctx context.Context, n int, of func(i int) *v1beta1.ResolutionRequest) (wall time.Duration, err error) {
 	r.mu.Lock()
 	r.waves++
@@ -216,6 +221,8 @@ func bySeconds(cpu time.Duration) string {
 }
 
 // measureRequests returns the columns of the table behind the title.
+// It reads processor times before and after, of the API server, the two roles, and this process with git's server,
+// and divides by the number of requests.
 func (r *resolving) measureRequests(ctx context.Context, of func(i int) *v1beta1.ResolutionRequest) ([]string, error) {
 	labels := []string{`resource="resolutionrequests"`, `subresource="status"`}
 	used := func() [4]time.Duration {
@@ -248,6 +255,7 @@ func (r *resolving) measureRequests(ctx context.Context, of func(i int) *v1beta1
 
 // measureFloor returns the least processor time of the API server for the requests: the same creations, and one write of each status as the
 // resolver writes it, while no process of Sluice runs. Policies and the CRD exist, and nobody watches.
+// It acts as the ServiceAccount of the resolver, so that the policies about its writes are evaluated as well.
 func (r *resolving) measureFloor(ctx context.Context, dir string, of func(i int) *v1beta1.ResolutionRequest) (time.Duration, error) {
 	file := filepath.Join(dir, "kubeconfig")
 	if err := nodeless.Kubeconfig(ctx, r.kube, r.config, systemNamespace, "sluice-resolver-git", file); err != nil {
@@ -284,6 +292,8 @@ func (r *resolving) measureFloor(ctx context.Context, dir string, of func(i int)
 const largeRuns = 3
 
 // measureLarge measures one file of a folder with a million entries that the resolver has never seen.
+// The folder has a million names, so that the tree alone has tens of megabytes. The resolver is to fetch no more than
+// it needs for one of them.
 func measureLarge(ctx context.Context, b bench) (err error) {
 	r, err := installResolving(ctx, b)
 	if err != nil {

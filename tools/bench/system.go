@@ -37,6 +37,8 @@ type system struct {
 }
 
 // install starts a cluster and puts some roles into it, as sluice manifests prints them, and then other objects. No process runs yet.
+// Namespaces are applied first, Deployments not at all before [system.run]. If anything fails, all that was started
+// is ended.
 func install(ctx context.Context, b bench, options []string, more string) (s *system, err error) {
 	s = &system{sluice: b.sluice}
 	defer func() {
@@ -82,6 +84,7 @@ func install(ctx context.Context, b bench, options []string, more string) (s *sy
 }
 
 // run applies the Deployments of the roles, and returns their processes when all are ready.
+// The order of the processes is that of the roles.
 func (s *system) run(ctx context.Context, roles ...string) ([]*nodeless.Process, error) {
 	for _, u := range s.deployments {
 		if err := s.objects.ApplyObject(ctx, u, false); err != nil {
@@ -128,6 +131,8 @@ func (s *system) requestsServed(ctx context.Context, labels ...string) (total fl
 }
 
 // sumOfMetric adds up the values of a metric whose labels contain all of these.
+// It reads Prometheus' text format, a line each; lines of other metrics that begin with the name are left out by the
+// brace.
 func sumOfMetric(text, name string, labels ...string) (total float64) {
 	for line := range strings.Lines(text) {
 		matches := strings.HasPrefix(line, name+"{")

@@ -52,6 +52,7 @@ type settings struct{ args []string }
 // APIServerArg passes a flag to the kube-apiserver, as name=value without leading dashes, for example
 // "feature-gates=AllAlpha=true". Default: none. It may be given several times. A flag that localcluster sets itself is replaced; if
 // the cluster depends on its value, the start fails.
+// The Kubernetes version that the API server emulates is such a flag, too.
 func APIServerArg(arg string) Option {
 	return func(s *settings) { s.args = append(s.args, "--apiserver-arg", arg) }
 }
@@ -129,6 +130,8 @@ func (c *Cluster) PID() int {
 
 // Crash kills all of the cluster at once and starts it again with the same data, keys, port and options. Watches and connections
 // break. It fails the test when it cannot be done.
+// Nothing is written in order: it is what happens when a machine loses power, but for the disk, whose writes are
+// kept.
 func (c *Cluster) Crash(t testing.TB) {
 	t.Helper()
 	c.mu.Lock()
@@ -157,6 +160,7 @@ func (c *Cluster) CrashWith(t testing.TB, options ...Option) {
 
 // awaitSilence waits until nobody listens at the API server's port: the kernel ends the parts of a cluster that was killed, but
 // not before the kill returns.
+// Without the wait a new API server could not take the port, and a client might still talk to the old one.
 func (c *Cluster) awaitSilence() error {
 	server, err := url.Parse(c.Server)
 	if err != nil {
@@ -201,6 +205,7 @@ func (c *Cluster) Stop() error {
 
 // Launch starts a cluster for a program that is no test. The caller stops it; it also ends with the program. ctx bounds the
 // start.
+// The first call builds the binary. The folder of the cluster is removed if the start fails.
 func Launch(ctx context.Context, options ...Option) (*Cluster, error) {
 	building, cancel := context.WithTimeout(ctx, buildTimeout)
 	defer cancel()
@@ -261,6 +266,8 @@ type process struct {
 	ended chan struct{}
 }
 
+// spawnProcess starts localcluster with a pipe as its stdin, and reads the first line of stdout in the background. In
+// a test the settings for garbage collection are put before the environment, whose own values win.
 func spawnProcess(args []string) (*process, error) {
 	p := &process{stderr: &Output{Most: maxDiagnostics}, line: make(chan []byte, 1), ended: make(chan struct{})}
 	p.cmd = exec.Command(args[0], args[1:]...) //nolint:gosec // the binary that was built for this
@@ -293,6 +300,8 @@ func spawnProcess(args []string) (*process, error) {
 
 type readyLine struct{ Kubeconfig, Server string }
 
+// awaitReady waits for the line that says where the cluster is. An error has the end of stderr, because localcluster
+// says there why it ended.
 func (p *process) awaitReady(ctx context.Context) (readyLine, error) {
 	ctx, cancel := context.WithTimeout(ctx, startTimeout+stopTimeout)
 	defer cancel()

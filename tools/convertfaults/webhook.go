@@ -40,6 +40,8 @@ func Webhook(convert func(obj map[string]any, to string) (map[string]any, error)
 	})
 }
 
+// convertRaw converts one object. Integers are read as int64, so that a fault about numbers comes from
+// the function and not from this code.
 func convertRaw(convert func(map[string]any, string) (map[string]any, error), raw []byte, to string) ([]byte, error) {
 	obj := map[string]any{}
 	if err := utiljson.Unmarshal(raw, &obj); err != nil {

@@ -15,6 +15,9 @@ import (
 )
 
 // Trial is a world with policies for it.
+// The evaluator and the simulator judge the same requests. oddly says whether objects are drawn that the
+// schema does not allow: an API server would refuse those before it asks policies, but the evaluator must
+// agree for them as well.
 type Trial struct {
 	World     *World
 	States    *feature.States
@@ -30,6 +33,7 @@ type Trial struct {
 
 // NewTrial draws a world, settings and users who opted in, and compiles both sides. It removes parts that need the webhook from the
 // features; Webhook counts them.
+// Compilation is the slow part, so tests draw many pairs of objects for one trial.
 func NewTrial(ctx context.Context, r *rand.Rand) (*Trial, error) {
 	return drawTrial(r, func(t *Trial) (err error) {
 		// A lower bound of items than usual keeps in policies what would otherwise take the webhook.
@@ -43,6 +47,8 @@ func NewTrial(ctx context.Context, r *rand.Rand) (*Trial, error) {
 }
 
 // CompileWithoutWebhook makes policies with the settings. It removes parts that need the webhook from the features, and returns them.
+// It compiles again after each removal, because a part may need the webhook only beside others. It ends
+// because each round takes parts away.
 func (w *World) CompileWithoutWebhook(ctx context.Context, settings map[string]string, o policy.Options) (set *policy.Set, removed []policy.Enforced, err error) {
 	for {
 		o.Settings, _ = w.Model.ParseSettings(settings)
@@ -65,6 +71,8 @@ func NewEvaluation(r *rand.Rand) (*Trial, error) {
 	return drawTrial(r, func(*Trial) error { return nil })
 }
 
+// drawTrial draws all but the compilation. The draws come in one order, whatever compile does, so that a
+// seed gives the same world to both kinds of trials.
 func drawTrial(r *rand.Rand, compile func(*Trial) error) (*Trial, error) {
 	w, err := New(r)
 	if err != nil {
@@ -81,6 +89,8 @@ func drawTrial(r *rand.Rand, compile func(*Trial) error) (*Trial, error) {
 	return t, nil
 }
 
+// optIn draws the gates that were opted in to, and in which of the two ways, if the component allows
+// both.
 func (t *Trial) optIn(r *rand.Rand) {
 	for _, f := range t.World.Features {
 		if r.IntN(4) == 0 {
@@ -139,6 +149,9 @@ func (t *Trial) Try(ctx context.Context, old, object map[string]any) (said bool,
 	return said, nil
 }
 
+// describeDifference compares a decision with the answers of the policies: whether the request passes,
+// what it is refused or warned for, what is dropped, and the object that is stored. It is empty if both
+// agree. A refused request is not compared further, because no side looks at the rest then.
 func (t *Trial) describeDifference(d *feature.Decision, res *simulate.Result, object map[string]any) string {
 	for _, r := range slices.Concat(res.Refused, res.Warned) {
 		if r.Failed {
@@ -180,6 +193,7 @@ func (t *Trial) describeDifference(d *feature.Decision, res *simulate.Result, ob
 }
 
 // withoutDropNote returns an object without the note about dropped parts.
+// Policies note in an annotation what they dropped. The evaluator needs no such note.
 func withoutDropNote(object map[string]any) map[string]any {
 	out := maps.Clone(object)
 	meta, ok := out["metadata"].(map[string]any)
@@ -270,6 +284,9 @@ func splitPlaces(s string) (out []string) {
 	return append(out, s[from:])
 }
 
+// sameUses compares the uses of gated parts, each as GATE PLACE. With more, the policies may tell others
+// besides: they judge parts of an object one by one. A got of nil stands for a message that was cut,
+// which says nothing.
 func sameUses(what string, want, got map[string]bool, more bool) string {
 	if got == nil {
 		return ""
@@ -308,6 +325,7 @@ func (t *Trial) MayUse() (names []string) {
 }
 
 // Update draws an old object and a new one.
+// The metadata are plain, so that an API server takes the object.
 func (t *Trial) Update(r *rand.Rand) (old, object map[string]any) {
 	old = t.World.Object(r, t.oddly)
 	object = t.World.Change(r, old, t.oddly)

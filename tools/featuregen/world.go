@@ -17,6 +17,8 @@ import (
 )
 
 // World is a component with features of a custom resource, and some of a second one.
+// The second resource is there for features that span resources, and for conditions between features of
+// different ones.
 type World struct {
 	CRD       *apiextensionsv1.CustomResourceDefinition
 	Second    *apiextensionsv1.CustomResourceDefinition
@@ -64,6 +66,8 @@ func (w *World) requireDefined() {
 	w.defineModel()
 }
 
+// drawComponent draws the settings of the component. A convention without levels has no default level,
+// and features then follow none.
 func (w *World) drawComponent(g *generator) {
 	c := &v1alpha1.Component{ObjectMeta: metav1.ObjectMeta{Name: "gen"}}
 	c.Spec = v1alpha1.ComponentSpec{
@@ -91,6 +95,8 @@ func (w *World) drawComponent(g *generator) {
 // mostFeatures of the first resource are drawn.
 const mostFeatures = 20
 
+// drawFeatures gives each feature one part of the schema, in random order, so that what is gated lies
+// anywhere. Conditions point to features with lower letters, so that there is no cycle.
 func (w *World) drawFeatures(g *generator) {
 	g.Shuffle(len(g.parts), func(i, j int) { g.parts[i], g.parts[j] = g.parts[j], g.parts[i] })
 	for i := range min(mostFeatures, len(g.parts)) {
@@ -116,6 +122,8 @@ func (w *World) drawFeatures(g *generator) {
 }
 
 // drawFeature draws a feature of one part, which needs no other feature.
+// The stages are of releases before and after that of the component, which makes some features removed
+// and others not there yet.
 func (w *World) drawFeature(g *generator, gate string, part v1alpha1.Part) v1alpha1.FeatureSpec {
 	yes, no := true, false
 	alpha, beta := v1alpha1.FeatureStage{Stage: v1alpha1.Alpha, Release: "v1.0.0"}, v1alpha1.FeatureStage{Stage: v1alpha1.Beta, Release: "v1.1.0"}
@@ -236,6 +244,8 @@ func (w *World) Process(settings map[string]string) (*gate.Gates, error) {
 }
 
 // Settings draws the data of the component's ConfigMap; now and then something in it is bad.
+// Half of the draws are good settings, which a process takes. The others have words, levels and entries
+// that are wrong in every way that a person could write.
 func (w *World) Settings(r *rand.Rand) map[string]string {
 	out := map[string]string{}
 	good := r.IntN(2) == 0
@@ -316,6 +326,7 @@ type drawer struct {
 	odd bool
 }
 
+// drawFor draws a value for a schema. One in sixty of an odd drawer's values has any type, at any depth.
 func (d *drawer) drawFor(p *apiextensionsv1.JSONSchemaProps) any {
 	if d.odd && d.IntN(60) == 0 {
 		return pickOne[any](d.Rand, nil, "odd", int64(7), 1.5, 7.0, true, []any{"x", nil, map[string]any{"name": "a"}}, map[string]any{"name": "a"}, map[string]any{})
@@ -400,6 +411,8 @@ func (d *drawer) drawLoose(depth int) any {
 	return out
 }
 
+// drawList draws up to three items. Keys come from a few values, so that lists of two draws have items in
+// common; an item with a key that is taken is left out.
 func (d *drawer) drawList(p *apiextensionsv1.JSONSchemaProps) any {
 	out := []any{}
 	seen := map[string]bool{}
@@ -425,6 +438,8 @@ func (d *drawer) drawList(p *apiextensionsv1.JSONSchemaProps) any {
 	return out
 }
 
+// identityOf is what tells an item of a list from others: its keys, or the value in a set. It is empty
+// for a list whose items have none.
 func identityOf(p *apiextensionsv1.JSONSchemaProps, item any) string {
 	switch {
 	case p.XListType == nil:
@@ -458,6 +473,7 @@ func (w *World) Change(r *rand.Rand, old map[string]any, odd bool) map[string]an
 }
 
 // mixValues makes a value of two, of which the first is kept mostly.
+// Mixing is what makes ratcheting worth testing: most of the old object stays, and a part of it changes.
 func (d *drawer) mixValues(p *apiextensionsv1.JSONSchemaProps, a, b any) any {
 	switch x := a.(type) {
 	case map[string]any:
@@ -479,6 +495,8 @@ func (d *drawer) mixValues(p *apiextensionsv1.JSONSchemaProps, a, b any) any {
 	return b
 }
 
+// mixObjects keeps most fields of x, and takes some of y. Required fields stay those of x, so that the
+// result is as valid as x.
 func (d *drawer) mixObjects(p *apiextensionsv1.JSONSchemaProps, x, y map[string]any) any {
 	out := map[string]any{}
 	child := func(k string) *apiextensionsv1.JSONSchemaProps {
@@ -512,6 +530,8 @@ func (d *drawer) mixObjects(p *apiextensionsv1.JSONSchemaProps, x, y map[string]
 	return out
 }
 
+// mixLists takes items of both lists in random order, some of them mixed. Odd drawers may leave
+// duplicates, which an API server refuses.
 func (d *drawer) mixLists(p *apiextensionsv1.JSONSchemaProps, x, y []any) any {
 	var out []any
 	seen := map[string]bool{}

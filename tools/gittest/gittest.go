@@ -20,6 +20,7 @@ func PEM(der []byte) string {
 }
 
 // Run is [Git] in a test, which a failure of git ends.
+// Names and times are fixed, so that a commit of the same content has the same ID in each run.
 func Run(t testing.TB, dir string, stdin io.Reader, args ...string) string {
 	t.Helper()
 	out, err := Git(t.Context(), dir, stdin, args...)
@@ -70,6 +71,8 @@ func NewOrigin(t testing.TB, root, name string, files map[string]string) *Origin
 }
 
 // Commit adds a commit with these files to a branch, and returns its ID.
+// Files that were there stay, unless they are among the new ones. The order of the files means nothing to
+// git.
 func (o *Origin) Commit(branch string, files map[string]string) string {
 	o.t.Helper()
 	var s strings.Builder

@@ -18,6 +18,7 @@ import (
 const maxRequest = 64 << 20
 
 // Intercept answers in place of the server if it returns true.
+// It sees the request before it is read, and may wait, break the connection or answer something else.
 type Intercept func(w http.ResponseWriter, r *http.Request) bool
 
 // Server serves the repositories below a folder by smart HTTP, with git's own http-backend.
@@ -73,6 +74,8 @@ func (c counter) Write(p []byte) (int, error) {
 }
 
 // ServeHTTP implements [http.Handler].
+// It reads the whole request, because git's protocol says only in the body what is asked. Each request
+// runs git once, as a CGI program.
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	s.Requests.Add(1)
 	s.mu.Lock()

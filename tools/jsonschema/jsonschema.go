@@ -33,6 +33,8 @@ type Object = map[string]any
 const module = "sluice.dev/"
 
 // Maker makes schemas of Go types. The zero value is not usable.
+// It is for one test: anything that it cannot describe ends the test, so that a file never says less than
+// the type.
 type Maker struct {
 	t    *testing.T
 	root string
@@ -58,6 +60,7 @@ func New(t *testing.T, root string) *Maker {
 }
 
 // Document is the schema of a document with an apiVersion and a kind.
+// The document names its version and kind by an enum of one value, which every editor understands.
 func (m *Maker) Document(typ reflect.Type, title, apiVersion, kind string) Object {
 	m.t.Helper()
 	out := m.Of(typ)
@@ -72,6 +75,8 @@ func (m *Maker) Document(typ reflect.Type, title, apiVersion, kind string) Objec
 }
 
 // Of is the schema of a type. A slice, a map or a pointer without omitempty may be null.
+// Types are described in place and not by references: the documents are small, and a reader finds all at
+// once.
 func (m *Maker) Of(typ reflect.Type) Object {
 	m.t.Helper()
 	if s := m.Special[typ]; s != nil {
@@ -138,6 +143,8 @@ func hasPromotedMethod(typ reflect.Type) bool {
 	return false
 }
 
+// addFields adds the fields of a struct as encoding/json writes them: embedded structs are spread, a tag
+// renames, and without omitempty a field is always there, so it is required.
 func (m *Maker) addFields(typ reflect.Type, properties Object, required *[]string) {
 	for f := range typ.Fields() {
 		name, options, _ := strings.Cut(f.Tag.Get("json"), ",")
@@ -231,6 +238,7 @@ func (m *Maker) parsePackage(path string) *doc.Package {
 }
 
 // enumValues lists the values of the constants of a type.
+// The values must be literals. A type without constants has no enum, so that it takes any text.
 func (m *Maker) enumValues(typ reflect.Type) (out []string) {
 	t := m.typeOf(typ)
 	if t == nil {
@@ -260,6 +268,8 @@ func (m *Maker) enumValues(typ reflect.Type) (out []string) {
 }
 
 // commentOf is that of a field, in one line; for a field without one, that of the field above that names it as well.
+// Two fields in one declaration share a comment. So do fields of which the first has a comment that names
+// the second.
 func (m *Maker) commentOf(typ reflect.Type, field string) string {
 	t := m.typeOf(typ)
 	if t == nil {
@@ -293,6 +303,7 @@ func (m *Maker) commentOf(typ reflect.Type, field string) string {
 }
 
 // Current writes a schema to its file with update, and compares it with the file otherwise. again is how to write it.
+// The file is written only on demand, so that a change of a type shows in the diff of a commit.
 func Current(t *testing.T, file string, schema Object, update bool, again string) {
 	t.Helper()
 	var b bytes.Buffer

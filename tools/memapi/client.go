@@ -22,6 +22,8 @@ type Client struct {
 // As returns a client with the name of a field manager.
 func (s *Server) As(manager string) Client { return Client{s, manager} }
 
+// sendCall sends a request past the transport, so that a test sees the error of the API server and not
+// one of a client library. path is that of the resource or the object.
 func (c Client) sendCall(verb, path string, query url.Values, contentType string, body []byte) (map[string]any, *apierrors.StatusError) {
 	c.s.t.Helper()
 	query.Set("fieldManager", c.name)
@@ -49,6 +51,8 @@ func (c Client) pathOfObject(obj map[string]any) (string, bool) {
 	return "", false
 }
 
+// pathOf is the path of a resource, in a namespace or without one, as the API server has it: the core
+// group has a prefix of its own.
 func pathOf(k Kind, namespace string) string {
 	path := "/apis/" + k.apiVersion()
 	if k.Group == "" {
@@ -61,6 +65,8 @@ func pathOf(k Kind, namespace string) string {
 }
 
 // Put creates the objects of YAML documents, or replaces their content but for the status, which only [Client.Status] writes.
+// The documents are separated by lines of three dashes. Hooks see these writes like those of a
+// controller.
 func (c Client) Put(documents string) {
 	c.s.t.Helper()
 	for text := range strings.SplitSeq(documents, "\n---\n") {
@@ -86,6 +92,8 @@ func (c Client) Status(resource, namespace, name string, f func(status map[strin
 }
 
 // Edit changes an object by f and writes it.
+// It writes what it has read, with its resource version, so that a write in between is a conflict and
+// ends the test.
 func (c Client) Edit(resource, namespace, name string, f func(u *unstructured.Unstructured)) {
 	c.s.t.Helper()
 	u := &unstructured.Unstructured{Object: c.s.Get(resource, namespace, name)}
@@ -93,6 +101,7 @@ func (c Client) Edit(resource, namespace, name string, f func(u *unstructured.Un
 	c.putObject(u.Object, "")
 }
 
+// putObject creates an object, or updates the one that is there. subresource is status or empty.
 func (c Client) putObject(obj map[string]any, subresource string) {
 	c.s.t.Helper()
 	path, exists := c.pathOfObject(obj)
@@ -133,6 +142,7 @@ func (s *Server) servedKinds() []Kind {
 }
 
 // Get returns a copy of an object; nil if there is none.
+// The resource is the plural name; that two groups have the same one does not happen in these tests.
 func (s *Server) Get(resource, namespace, name string) map[string]any {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -162,6 +172,7 @@ func (s *Server) Into(resource, namespace, name string, out any) bool {
 }
 
 // Names returns the objects of a resource as NAMESPACE/NAME, or NAME without a namespace, sorted.
+// It is what tests compare: which objects a controller has made, and which it has removed.
 func (s *Server) Names(resource string) []string {
 	s.mu.Lock()
 	defer s.mu.Unlock()

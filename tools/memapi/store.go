@@ -18,6 +18,8 @@ import (
 )
 
 // writeObject changes an object.
+// It follows the order of the API server: the change is computed, preconditions are checked, fields of
+// the server are set, and the field manager notes who owns what.
 func (s *Server) writeObject(r *http.Request, c *Call, k Kind, body []byte) (int, map[string]any, error) {
 	gr, at := k.groupResource(), place{k.groupResource(), c.Namespace, c.Name}
 	old := s.objects[at]
@@ -84,6 +86,8 @@ func (s *Server) writeObject(r *http.Request, c *Call, k Kind, body []byte) (int
 }
 
 // setServerFields sets what is the server's.
+// Writes of the status keep all else, and other writes keep the status. The generation grows with each
+// change outside of metadata and status.
 func (s *Server) setServerFields(k Kind, c *Call, old, next map[string]any) {
 	was, is := &unstructured.Unstructured{Object: old}, &unstructured.Unstructured{Object: next}
 	if k.Status {
@@ -126,6 +130,7 @@ func (s *Server) setServerFields(k Kind, c *Call, old, next map[string]any) {
 	}
 }
 
+// withoutMeta is what counts for the generation: an object without metadata and status.
 func withoutMeta(obj map[string]any) map[string]any {
 	out := map[string]any{}
 	for k, v := range obj {
@@ -137,6 +142,8 @@ func withoutMeta(obj map[string]any) map[string]any {
 }
 
 // storeObject stores an object, unless nothing has changed.
+// An update that changes nothing gets no new resource version, and watches see nothing of it. The last
+// finalizer that goes takes a deleted object with it.
 func (s *Server) storeObject(c *Call, k Kind, at place, old map[string]any, is *unstructured.Unstructured) {
 	if old != nil && is.GetDeletionTimestamp() != nil && len(is.GetFinalizers()) == 0 {
 		if !c.DryRun {
@@ -160,6 +167,7 @@ func (s *Server) storeObject(c *Call, k Kind, at place, old map[string]any, is *
 // nowInSeconds is the time in the bubble of testing/synctest in which the tests run, to the second, as the API server has it.
 func nowInSeconds() time.Time { return time.Now().UTC().Truncate(time.Second) } //nolint:forbidigo // the clock of the bubble
 
+// putStored stores an object, or removes it for nil, and wakes the watches. The caller holds the lock.
 func (s *Server) putStored(at place, obj map[string]any) {
 	s.version++
 	before := s.objects[at]
@@ -176,6 +184,8 @@ func (s *Server) putStored(at place, obj map[string]any) {
 	s.changed = make(chan struct{})
 }
 
+// removeObject deletes an object at once, or marks it if it has finalizers. A second deletion changes
+// nothing. Preconditions are those of metav1.DeleteOptions.
 func (s *Server) removeObject(c *Call, at place, old map[string]any) (int, map[string]any, error) {
 	is := &unstructured.Unstructured{Object: cloneObject(old)}
 	p, _, err := unstructured.NestedMap(c.Body, "preconditions")
@@ -202,6 +212,8 @@ func (s *Server) removeObject(c *Call, at place, old map[string]any) (int, map[s
 }
 
 // establishCRD serves the kinds of a CRD.
+// The conditions are set at once; a real API server takes a moment. A test that wants to see that moment
+// writes the status itself.
 func (s *Server) establishCRD(obj map[string]any, dryRun bool) {
 	var crd struct {
 		Spec struct {

@@ -13,6 +13,8 @@ import (
 type bom struct{ json []byte }
 
 // billOf lists the modules in a program, as the Go linker has recorded them, and the packages in an image.
+// A module that go.mod replaces is listed as the one that was built. Packages are nil for a program
+// without an image.
 func (r *release) billOf(p program, packages []debianPackage) (bom, error) {
 	info, err := buildinfo.ReadFile(p.path)
 	if err != nil {

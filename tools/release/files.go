@@ -19,6 +19,7 @@ import (
 )
 
 // buildFiles writes what people download beside the image.
+// Each platform has an archive and a bill of materials. The chart and the manifests are the same for all.
 func (r *release) buildFiles(_ context.Context, programs []program) error {
 	shared, err := r.sharedFiles()
 	if err != nil {
@@ -61,6 +62,7 @@ func (r *release) buildFiles(_ context.Context, programs []program) error {
 }
 
 // sharedFiles are those of all archives: the licence, completions and man pages.
+// They come out of the command itself, so that they cannot differ from it.
 func (r *release) sharedFiles() (out []file, err error) {
 	for _, name := range []string{"LICENSE", "README.md"} {
 		data, err := os.ReadFile(name)
@@ -110,6 +112,8 @@ func filesBelow(dir fs.FS, into string) (out []file, err error) {
 }
 
 // writeChart writes the Helm chart with the version and the image of the release.
+// The chart in the sources has 0.0.0 for the version and no image. A line that is missing is an error, so
+// that no release goes out with the version of the sources.
 func (r *release) writeChart() error {
 	chart, err := fs.Sub(config.Chart(), "chart")
 	if err != nil {

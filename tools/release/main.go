@@ -20,6 +20,7 @@ import (
 	"time"
 )
 
+// main reads the flags and exits with 2 on any error; there is no other outcome than a complete release.
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	defer stop()
@@ -56,6 +57,8 @@ type release struct {
 // imageReference is the image with its tag.
 func (r *release) imageReference() string { return r.image + ":" + r.version }
 
+// runRelease builds all into a folder beside the one that is wanted, and renames it at the end, so that
+// an error leaves what was there.
 func (r *release) runRelease(ctx context.Context, only string) error {
 	if r.image == "" {
 		return errors.New("--image is missing: name the image without a tag, such as registry.example.com/sluice")
@@ -101,6 +104,8 @@ func (r *release) runRelease(ctx context.Context, only string) error {
 }
 
 // describeCommit asks git for the commit, its time and the version.
+// Sources with changes get a version that says so. A tag of an image has few letters, so others are
+// refused here and not by the registry in the end.
 func (r *release) describeCommit(ctx context.Context) error {
 	out, err := runCommand(ctx, nil, "git", "log", "-1", "--format=%H %ct")
 	if err != nil {
@@ -138,6 +143,7 @@ func (r *release) pathTo(names ...string) string {
 type program struct{ os, arch, path string }
 
 // buildPrograms builds the programs without C, so that they run in an empty root.
+// -trimpath and the stamped version make the same program on each machine.
 func (r *release) buildPrograms(ctx context.Context) (out []program, err error) {
 	for _, platform := range r.platforms {
 		goos, arch, ok := strings.Cut(platform, "/")
@@ -163,6 +169,7 @@ func (r *release) buildPrograms(ctx context.Context) (out []program, err error) 
 }
 
 // runCommand runs a program and returns its output. Its error includes its standard error.
+// env is added to the environment of this process; nil adds nothing.
 func runCommand(ctx context.Context, env []string, name string, args ...string) (string, error) {
 	cmd := exec.CommandContext(ctx, name, args...) //nolint:gosec // the commands of this package, and the one that --sign names
 	cmd.Env = append(os.Environ(), env...)

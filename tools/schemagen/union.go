@@ -12,6 +12,8 @@ import (
 // Union returns the schema of a resource whose spec is a union of members. A type chooses the member, or its presence does. The
 // rules have the forms that projects use, over fields with few different values. A field of one name always has the same type, so
 // that rules written for one schema fit another.
+// The domain of each field is small, so that [Gen.Values] can list most objects, and a test can compare
+// the proof with all of them.
 func (g *Gen) Union() *props {
 	spec := g.unionRecord(1, true)
 	root := &props{Type: "object", Properties: map[string]props{"spec": *spec}}
@@ -28,6 +30,7 @@ var unionFields = []struct {
 }{{"type", 75}, {"a", 60}, {"b", 50}, {"c", 30}, {"on", 25}, {"s", 30}, {"l", 35}, {"m", 15}, {"u", 20}, {"k", 8}}
 
 // unionRecord returns an object of a few of the fields. old reports whether its rules may speak of oldSelf.
+// Rules are drawn after the fields, and kept only if they speak of fields that are there.
 func (g *Gen) unionRecord(depth int, old bool) *props {
 	p := &props{Type: "object", Properties: map[string]props{}}
 	for _, f := range unionFields {
@@ -100,6 +103,8 @@ func (g *Gen) unionField(name string, depth int, old bool) *props {
 	return g.unionRecord(depth-1, old)
 }
 
+// unionMember draws a member of a union: an object with a number, a text and a switch, and sometimes a
+// rule of its own.
 func (g *Gen) unionMember(old bool) *props {
 	p := &props{Type: "object", Properties: map[string]props{}, Nullable: g.chance(6)}
 	for _, sub := range []string{"n", "s", "on"} {
@@ -115,6 +120,8 @@ func (g *Gen) unionMember(old bool) *props {
 	return p
 }
 
+// unionList draws a list of named objects, sometimes keyed by the name, with up to two rules about its
+// items.
 func (g *Gen) unionList(old bool) *props {
 	item := &props{Type: "object", Properties: map[string]props{}}
 	for _, sub := range []string{"name", "kind", "n", "values"} {
@@ -153,6 +160,7 @@ func (g *Gen) someOf(words ...string) []apiextensionsv1.JSON {
 }
 
 // fillDefault gives p a default that fits its type, or none.
+// An earlier default goes in any case, so that a change may take it away.
 func (g *Gen) fillDefault(p *props, percent int) {
 	if p.Default = nil; !g.chance(percent) {
 		return
@@ -183,6 +191,7 @@ func (g *Gen) fillDefault(p *props, percent int) {
 	p.Default = new(rawJSON(d))
 }
 
+// addRule adds a rule unless it mentions fields that p lacks, which would not compile.
 func (g *Gen) addRule(p *props, text string) {
 	if text != "" && declaresFieldsOf(p, text) {
 		p.XValidations = append(p.XValidations, apiextensionsv1.ValidationRule{Rule: text})
@@ -193,6 +202,8 @@ func (g *Gen) addRule(p *props, text string) {
 var mentioned = regexp.MustCompile(`(self|oldSelf|)\.\??([a-z]+)\b([^(a-zA-Z]|$)`)
 
 // declaresFieldsOf reports whether the fields that a rule mentions are declared in p, or one or two levels below.
+// It reads the rule as text: a name behind a dot is a field, unless a parenthesis makes it a call. A
+// field of self must be one of p itself.
 func declaresFieldsOf(p *props, text string) bool {
 	declared := map[string]bool{}
 	var note func(p *props, depth int)
@@ -227,6 +238,7 @@ func (g *Gen) drawMember(p *props) string {
 }
 
 // fillRule writes a rule with members of p for M, N and O, types for T and V, a number for i and a word for w.
+// The sign § marks what is filled in, because no rule has it otherwise.
 func (g *Gen) fillRule(p *props, texts []string) string {
 	types := []string{"'A'", "'B'", "'C'"}
 	return strings.NewReplacer(
@@ -236,6 +248,8 @@ func (g *Gen) fillRule(p *props, texts []string) string {
 }
 
 // Rules about records, lists of members, and members.
+// These are written after the rules of projects in the wild: unions by a type, members that exclude each
+// other, lists whose items must differ. The words behind § are those of fillRule.
 var (
 	recordRules = []string{
 		// A type says which member there is.
@@ -281,6 +295,7 @@ var (
 	memberUpdates = []string{"self == oldSelf", "!has(oldSelf.n) || has(self.n)", "has(self.n) && has(oldSelf.n) ? self.n >= oldSelf.n : true", "!has(self.s) || self.?s == oldSelf.?s"}
 )
 
+// recordRule draws a rule about a record, or two that are joined. With old, some rules are about updates.
 func (g *Gen) recordRule(p *props, old bool) string {
 	if old && g.chance(20) {
 		return g.fillRule(p, recordUpdates)
@@ -312,6 +327,7 @@ func (g *Gen) memberRule(old bool) string {
 }
 
 // unionJunctor says by the schema alone which members there may be.
+// It replaces all junctors that were there.
 func (g *Gen) unionJunctor(p *props) {
 	demand := func() props {
 		b := props{Required: []string{g.drawMember(p)}}

@@ -12,6 +12,7 @@ import (
 
 // ChangeUnion returns a copy of a schema that [Gen.Union] made, with one to three changes of the schema and of its rules.
 // Some changes say the same in another way.
+// Rules that mention a field which a change has removed are removed too, as an author would have to do.
 func (g *Gen) ChangeUnion(root *props) *props {
 	out := root.DeepCopy()
 	for range 1 + g.IntN(3) {
@@ -36,6 +37,9 @@ func dropRules(p *props) {
 	}
 }
 
+// changeUnion walks down at random, and changes a rule or the schema where it stops. name is that of the
+// field, which says what rules may be about; old is false below lists, where rules about updates have no
+// old value.
 func (g *Gen) changeUnion(p *props, name string, depth int, old bool) {
 	if p.Items != nil && g.chance(45) {
 		g.changeUnion(p.Items.Schema, "item of "+name, depth+1, false)
@@ -64,6 +68,7 @@ func (g *Gen) changeUnion(p *props, name string, depth int, old bool) {
 		return
 	}
 	switch p.Type {
+	// Another length, default or enum, or null becomes allowed or not.
 	case "string":
 		switch g.IntN(4) {
 		case 0:
@@ -83,6 +88,7 @@ func (g *Gen) changeUnion(p *props, name string, depth int, old bool) {
 			}
 			p.Enum = g.someOf("A", "B", "C")
 		}
+	// Other bounds, another default, or null.
 	case "integer", "boolean":
 		q := g.unionField("n", 0, false)
 		switch g.IntN(3) {
@@ -95,6 +101,7 @@ func (g *Gen) changeUnion(p *props, name string, depth int, old bool) {
 				p.Minimum, p.Maximum = q.Minimum, q.Maximum
 			}
 		}
+	// Another length, list type or default, or one more rule.
 	case "array":
 		switch g.IntN(6) {
 		case 0, 1:
@@ -111,6 +118,7 @@ func (g *Gen) changeUnion(p *props, name string, depth int, old bool) {
 	}
 }
 
+// newRule draws a rule that goes with a field of that name; empty for fields that have no rules.
 func (g *Gen) newRule(p *props, name string, old bool) string {
 	switch {
 	case p.Type == "array" && name == "l":
@@ -123,6 +131,7 @@ func (g *Gen) newRule(p *props, name string, old bool) string {
 	return ""
 }
 
+// setTopology makes a list atomic, a set, or a map by name. The list l alone has items with a name.
 func (g *Gen) setTopology(p *props, name string) {
 	p.XListType, p.XListMapKeys = nil, nil
 	switch {
@@ -133,10 +142,13 @@ func (g *Gen) setTopology(p *props, name string) {
 	}
 }
 
+// changeRecord makes one change of an object: a member more or less, required or not, another default,
+// unknown fields, junctors, sizes or null. Only the records spec and u get new members and junctors.
 func (g *Gen) changeRecord(p *props, name string, depth int, old bool) {
 	keys := slices.Sorted(maps.Keys(p.Properties))
 	record := name == "spec" || name == "u"
 	switch g.IntN(12) {
+	// A new member comes with the rule that projects add for it.
 	case 0, 1:
 		if k := pickOne(g, unionFields).name; record && !hasProperty(p, k) {
 			if c := g.unionField(k, 0, old); c != nil {
@@ -145,6 +157,7 @@ func (g *Gen) changeRecord(p *props, name string, depth int, old bool) {
 				g.addRule(p, strings.ReplaceAll("!(has(self.§) && self.type != 'A')", "§", k))
 			}
 		}
+	// Items of lists keep their fields, because the key of the list is one of them.
 	case 2:
 		if len(keys) > 0 && !strings.HasPrefix(name, "item") {
 			k := pickOne(g, keys)
@@ -157,6 +170,7 @@ func (g *Gen) changeRecord(p *props, name string, depth int, old bool) {
 				p.Required = append(p.Required, k)
 			}
 		}
+	// The name stays required, because it may be the key of the list.
 	case 4:
 		if len(p.Required) > 0 && !slices.Contains(p.Required, "name") {
 			p.Required = p.Required[1:]
@@ -190,6 +204,7 @@ func hasProperty(p *props, name string) bool {
 }
 
 // rewordRule writes a rule in another way, which mostly means the same.
+// Some rewordings change the meaning: the comparison must tell those from the others.
 func (g *Gen) rewordRule(text string) string {
 	swap := func(a, b string) string { return strings.Replace(text, a, b, 1) }
 	switch g.IntN(9) {
@@ -219,12 +234,15 @@ func (g *Gen) rewordRule(text string) string {
 	return "(" + text + ") || has(self.b)"
 }
 
+// isBalanced reports whether a part of a rule can stand alone, as far as its brackets say.
 func isBalanced(s string) bool {
 	return strings.Count(s, "(") == strings.Count(s, ")") && !strings.ContainsAny(s, "?[")
 }
 
 // Values returns values of a small domain, at most so many: those that the schemas, of which each may be nil, speak of. Each
 // of them accepts some of these, as a rule.
+// All combinations of the values of fields would be too many, so after each field a random part of them
+// is kept.
 func (g *Gen) Values(most int, sides ...*props) []any {
 	sides = slices.DeleteFunc(slices.Clone(sides), func(p *props) bool { return p == nil })
 	if len(sides) == 0 {
@@ -285,6 +303,8 @@ func (g *Gen) pickSome(most int, all []any) []any {
 	return all
 }
 
+// drawObjects combines the values of the fields that any of the sides declares. A field that all sides
+// require is in each object. If a side keeps unknown fields, some objects have one.
 func (g *Gen) drawObjects(most int, sides []*props) []any {
 	names := map[string][]*props{}
 	unknown := false
@@ -324,6 +344,7 @@ func (g *Gen) drawObjects(most int, sides []*props) []any {
 	return out
 }
 
+// withField returns a copy of an object with one more field.
 func withField(o map[string]any, name string, v any) map[string]any {
 	o = maps.Clone(o)
 	o[name] = v
@@ -331,6 +352,7 @@ func withField(o map[string]any, name string, v any) map[string]any {
 }
 
 // Near returns one of the values that differs from v in one field, where there is one, or any of them.
+// An update to such a value is what a controller does, and what rules about updates are written for.
 func (g *Gen) Near(v any, all []any) any {
 	from := g.IntN(len(all))
 	for i := range all {
@@ -341,6 +363,8 @@ func (g *Gen) Near(v any, all []any) any {
 	return all[from]
 }
 
+// countDifferences counts the fields in which two objects differ, one that only one has included. Values
+// below count as a whole; what is no object has no fields.
 func countDifferences(v, w any) int {
 	a, _ := v.(map[string]any)
 	b, _ := w.(map[string]any)

@@ -51,6 +51,7 @@ const (
 type Sigstore struct{ *ca.VirtualSigstore }
 
 // New returns a Sigstore that nobody trusts yet.
+// Each call makes new keys, so that one service does not trust what another one has signed.
 func New(t testing.TB) Sigstore {
 	t.Helper()
 	s, err := ca.NewVirtualSigstore()
@@ -63,6 +64,7 @@ type Parts struct{ NoLog, NoTimestamps, CertificateLog bool }
 
 // TrustedRoot returns the trusted_root.json of the service. It has a log of certificates only if an option asks for it, because its
 // certificates are in none.
+// The library's logs lack their IDs in binary form, which the file needs.
 func (s Sigstore) TrustedRoot(t testing.TB, p Parts) string {
 	t.Helper()
 	logs := func(in map[string]*root.TransparencyLog, on bool) map[string]*root.TransparencyLog {
@@ -105,6 +107,7 @@ func (o Signing) withDefaults() Signing {
 }
 
 // Bundle signs, with a certificate, a statement that an image has that hexadecimal SHA-256.
+// With Late the certificate had ended when the log took the entry, which a verifier has to refuse.
 func (s Sigstore) Bundle(t testing.TB, digest string, o Signing) []byte {
 	t.Helper()
 	o = o.withDefaults()
@@ -123,6 +126,8 @@ func (s Sigstore) Bundle(t testing.TB, digest string, o Signing) []byte {
 	return text
 }
 
+// bundleOf writes what the library has signed in the form of a bundle: the certificate, the entries of
+// the log, the timestamps and the envelope.
 func (s Sigstore) bundleOf(t testing.TB, e *ca.TestEntity) *protobundle.Bundle {
 	t.Helper()
 	content, err := e.VerificationContent()
@@ -170,6 +175,8 @@ func (s Sigstore) promisedEntry(t testing.TB, entry *tlog.Entry) *protorekor.Tra
 	return e
 }
 
+// envelopeOf writes a signed envelope in the form of a bundle. The library keeps payload and signature in
+// base64, and the bundle has bytes.
 func envelopeOf(t testing.TB, env sigverify.EnvelopeContent) *protobundle.Bundle_DsseEnvelope {
 	t.Helper()
 	raw := env.RawEnvelope()
@@ -201,6 +208,7 @@ func Statement(t testing.TB, digest, predicate string) []byte {
 }
 
 // KeyBundle signs the same with a key of ECDSA, RSA or Ed25519, without a log.
+// The certificate is replaced by a hint at the key; the verifier has to know the key itself.
 func KeyBundle(t testing.TB, digest string, key crypto.Signer, o Signing) []byte {
 	t.Helper()
 	payload := Statement(t, digest, o.withDefaults().Predicate)
@@ -240,6 +248,7 @@ func (s Sigstore) Message(t testing.TB, message []byte, o Signing) (sig []byte, 
 }
 
 // Simple signs a payload as cosign did before version 3 and returns the annotations of the signature.
+// These annotations are those of a layer in an image with the tag sha256-DIGEST.sig.
 func (s Sigstore) Simple(t testing.TB, payload []byte, o Signing) map[string]string {
 	t.Helper()
 	sig, cert, entry, _ := s.Message(t, payload, o)
@@ -269,11 +278,14 @@ type CMS struct {
 	Twice bool
 }
 
+// It is an attribute of a signer in CMS (RFC 5652, section 5.3): a type with a set of values, of which
+// there is one here.
 type attribute struct {
 	Type  asn1.ObjectIdentifier
 	Value asn1.RawValue
 }
 
+// attributeOf makes an attribute with one value. A raw value is taken as it is, any other one is encoded.
 func attributeOf(t testing.TB, oid asn1.ObjectIdentifier, value any) attribute {
 	t.Helper()
 	raw, ok := value.(asn1.RawValue)
@@ -286,6 +298,8 @@ func attributeOf(t testing.TB, oid asn1.ObjectIdentifier, value any) attribute {
 }
 
 // CMS signs a payload of git, detached and in PEM.
+// It is written by hand, because no library makes signatures with a wrong content or with two signers.
+// The attributes that are signed are those that gitsign signs.
 func (s Sigstore) CMS(t testing.TB, payload []byte, o CMS) []byte {
 	t.Helper()
 	if o.Signed == nil {

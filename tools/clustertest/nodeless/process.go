@@ -45,6 +45,7 @@ type Process struct {
 }
 
 // Launch starts a command that serves its health checks at an address. Stop or Kill must end it.
+// The process is not bound to a context: its end is part of what tests look at.
 func Launch(name, listen string, cmd *exec.Cmd) (*Process, error) {
 	p := &Process{Name: name, Listen: listen, cmd: cmd, ended: make(chan struct{})}
 	cmd.Stdout, cmd.Stderr = &p.log, &p.log
@@ -59,6 +60,7 @@ func Launch(name, listen string, cmd *exec.Cmd) (*Process, error) {
 }
 
 // Ready waits until the process is ready.
+// It fails at once if the process has ended, with all that it has logged.
 func (p *Process) Ready(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
@@ -119,6 +121,7 @@ func (p *Process) endedError() error {
 }
 
 // Stop ends the process as the kubelet does, and by force if it does not end.
+// An exit code other than 0 is an error: sluice serve ends well when it is told to.
 func (p *Process) Stop() error {
 	_ = p.cmd.Process.Signal(syscall.SIGTERM) // it may have ended
 	select {
@@ -140,6 +143,7 @@ func (p *Process) Kill() {
 }
 
 // Kubeconfig writes a file that authenticates as a ServiceAccount at the API server of a configuration.
+// The token is valid for an hour, the default of the API server, which is longer than a test takes.
 func Kubeconfig(ctx context.Context, client kubernetes.Interface, config *rest.Config, namespace, account, file string) error {
 	token, err := client.CoreV1().ServiceAccounts(namespace).CreateToken(ctx, account, &authenticationv1.TokenRequest{}, metav1.CreateOptions{})
 	if err != nil {
