@@ -75,6 +75,8 @@ func (c *change) isRefusedBy(keyword string) bool {
 }
 
 // compareSchemas reports the gaps of a version.
+// Gaps of a version that is not served any more count only if reading from storage does the harm. Gaps of
+// spec.preserveUnknownFields are left to its rule.
 func (c *comparison) compareSchemas(ctx context.Context, p pair) {
 	gaps := c.decidePair(ctx, p)
 	disabled := c.preserveDisabled()
@@ -158,6 +160,7 @@ func (c *comparison) findingOf(ch *change) report.Finding {
 }
 
 // withRefusedApply adds to an effect that no server-side apply passes, and why.
+// Server-side apply (KEP-555) reads the stored object by the new schema before it merges. Ratcheting (KEP-4008) has no part in that.
 func withRefusedApply(effect, why string) string {
 	refused := "every server-side apply to the stored object is refused, whatever it applies: " + brief.Clip(why, maxInline)
 	if why == effect { // nothing else is wrong
@@ -169,6 +172,7 @@ func withRefusedApply(effect, why string) string {
 // lacksListKey says why ratcheting does not help an object: the API server finds the items of a list of type map by their keys, so an item
 // without a key never counts as unchanged (CachedDeepEqual in k8s.io/apiserver/pkg/cel/common/equality.go). It is empty if no list on the path
 // is the reason.
+// It follows the first item only, because one reason is enough for the text.
 func lacksListKey(n *schema.Node, path contain.Path, value any) string {
 	for i := 0; n != nil; i++ {
 		if list, ok := value.([]any); ok && n.ListType == "map" && n.Items != nil {
@@ -204,6 +208,7 @@ func fieldIn(value any, name string) any {
 }
 
 // keywordSubject names the keyword that a change is about.
+// For required it is the name, for a rule its text, for others the new value.
 func (c *change) keywordSubject() string {
 	switch c.Keyword {
 	case "required":
@@ -276,6 +281,7 @@ func namesProperty(g *contain.Gap) bool {
 }
 
 // fullPath is the path with the property that the detail names.
+// For required at .spec with the detail size it is .spec.size. The path of the gap is not changed.
 func fullPath(g *contain.Gap) contain.Path {
 	if !namesProperty(g) {
 		return g.Path
@@ -284,6 +290,7 @@ func fullPath(g *contain.Gap) contain.Path {
 }
 
 // losesKeys reports whether keys that are not declared are dropped.
+// Then the finding is about the map or object, because its keys have no names.
 func (c *change) losesKeys() bool {
 	return c.Harm == contain.Pruned && c.Keyword != "nullable" && c.lastStep().Kind == contain.AnyKey
 }
@@ -397,6 +404,8 @@ func effectOnWitness(g *contain.Gap) string {
 }
 
 // isPathOfGap reports whether a concrete path such as spec.tasks[0].name is that of the gap.
+// A path below that of the gap counts as well: an error about spec.tasks[0].name.x is one about its name.
+// The API server writes keys of maps in brackets.
 func isPathOfGap(concrete string, g *contain.Gap) bool {
 	rest := concrete
 	for _, s := range fullPath(g) {

@@ -28,6 +28,7 @@ func KubeVersions() (oldest, newest *version.Version) { return upstream.Oldest, 
 var ErrNothing = errors.New("there is no CRD to check")
 
 // ErrDifferentCRDs is the error of [Check] for CRDs of different names.
+// A CRD with another name is another API, so there is no step from one to the other.
 var ErrDifferentCRDs = errors.New("these are two different CRDs")
 
 // Check compares old with new. One of them may be nil: the CRD was added, or removed. Check changes neither; both may share parts.

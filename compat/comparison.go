@@ -17,6 +17,7 @@ import (
 )
 
 // withSchema returns the version with another schema, for a question about it.
+// Caches of the part are not taken over, because they are about the old schema.
 func (p *part) withSchema(changed *props) *part {
 	return &part{crdVersion: p.crdVersion, index: p.index, isOld: p.isOld, storedIn: p.storedIn, unchecked: p.unchecked, onlyLost: p.onlyLost, props: changed}
 }
@@ -107,6 +108,7 @@ func (c *comparison) crdName() string {
 
 // storedVersions are those in which objects may be stored under the old CRD: a manifest carries no status, so that its
 // storage version counts.
+// The order is that of the status, then that of the caller.
 func (c *comparison) storedVersions() []string {
 	var out []string
 	add := func(names ...string) {
@@ -171,6 +173,7 @@ func (c *comparison) sameFrame() bool {
 }
 
 // sameHashes reports whether both CRDs mean the same, texts of validation rules aside.
+// It needs the schemas in normal form, and comes last, when all rules have run.
 func (c *comparison) sameHashes() bool {
 	if !c.sameFrame() {
 		return false
@@ -197,6 +200,7 @@ func (p *part) buildSchema() error {
 func (p *part) schemaNode() *schema.Node { return p.side.Node }
 
 // documentTokens leads to this version in the document, and on.
+// For the first version and "schema" it is spec, versions, 0, schema, as [report.Finding] has it.
 func (p *part) documentTokens(more ...string) []string {
 	return append([]string{"spec", "versions", strconv.Itoa(p.index)}, more...)
 }
@@ -225,6 +229,7 @@ func keepAll(p *props) *props {
 }
 
 // otherVersion reports whether the rules are those of another Kubernetes version than the code that is run.
+// Patch releases do not count: validation changes between minor releases.
 func (c *comparison) otherVersion() bool {
 	k := c.opts.KubeVersion
 	return k != nil && (k.Major() != upstream.Newest.Major() || k.Minor() != upstream.Newest.Minor())

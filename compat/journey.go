@@ -33,6 +33,8 @@ func (c *comparison) canTravel(ctx context.Context, p pair, g *contain.Gap) bool
 }
 
 // refusesAt reports whether the object is refused at the place of a gap.
+// Some errors of the API server have no path, and count at each place: those of junctors, and that rules
+// were not checked.
 func (j *journey) refusesAt(g *contain.Gap) bool {
 	return slices.ContainsFunc(j.errors, func(e string) bool {
 		path, _, _ := strings.Cut(e, ": ")
@@ -168,6 +170,8 @@ func (j *journey) addErrors(now, was field.ErrorList) {
 }
 
 // routeOf returns the versions of a journey; without home if the new CRD lacks the version that reads the object.
+// If filler is another version than the first reader, the object was written back in between, and the new
+// storage version reads it from then on.
 func (c *comparison) routeOf(p pair, filler *part) route {
 	home := c.readingVersion(p.from)
 	r := route{from: p.from, storing: cmp.Or(c.storingVersion(p.from), p.from), home: home, reader: home, to: p.to}
@@ -257,6 +261,7 @@ func (c *comparison) updateObject(ctx context.Context, in, home *part, stored, o
 }
 
 // readObject returns a stored object as clients of the version in see it. The version home stored it.
+// Reading fills in the defaults of home and prunes by it; the conversion then prunes by the version in.
 func (c *comparison) readObject(in, home *part, stored map[string]any) (map[string]any, error) {
 	reader, err := c.validatorOf(home)
 	if err != nil {

@@ -99,6 +99,7 @@ func (c *comparison) isOnlyVersion(to *part) bool {
 
 // fillerPairs are the versions that fill in defaults in what is stored, before and after: those that read it, and those in which clients of
 // both CRDs write.
+// Each pair is there once, the storage versions first.
 func (c *comparison) fillerPairs() []pair {
 	var out []pair
 	add := func(o, n *part) {
@@ -319,6 +320,8 @@ func differencesBetween(a, b any, at []any) []difference {
 }
 
 // schemaPath is the place as one of the schema.
+// A number becomes the step of any item, and a name that only additionalProperties knows the step of any
+// key.
 func (d *difference) schemaPath(p *props) contain.Path {
 	var out contain.Path
 	for _, s := range d.at {

@@ -213,6 +213,7 @@ func prunesUndeclared(p *props, name string, depth int) bool {
 }
 
 // fillsMore reports whether reader has a default that p lacks, for a field that p does not require, or for an item or a value that may be null.
+// If it does not, reading by reader adds nothing to an object of p, and one question is enough.
 func fillsMore(p, reader *props, depth int) bool {
 	if p == nil || reader == nil || depth > schema.MaxDepth {
 		return false
@@ -258,6 +259,7 @@ func fillsAlone(p, stored, reader *props, at contain.Path) []contain.Path {
 }
 
 // strangeFills are the places, below at, of defaults of reader for fields that p keeps and does not declare. Ratcheting never compares such fields.
+// The version that reads fills them in, and p takes them over as unknown fields.
 func strangeFills(p, reader *props, at contain.Path) []contain.Path {
 	if p == nil || reader == nil || len(at) > schema.MaxDepth {
 		return nil

@@ -6,6 +6,8 @@ import (
 
 // Rules returns all rules, in the order of the documentation: first those about the CRD as a whole, then those about schemas. If
 // several rules could claim the same gap between two schemas, the first one gets it.
+// Each call makes a new list, so that callers may sort or filter theirs. The documentation, the help and
+// the tests come out of it.
 func Rules() []Rule {
 	return []Rule{
 		crdRefusedByAPIServer,

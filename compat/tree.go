@@ -14,10 +14,12 @@ import (
 )
 
 // maxTreeDepth is how deep [SchemaTrees] looks; what is below counts as the same.
+// Pages indent each level, and nobody reads a hundred of them.
 const maxTreeDepth = 100
 
 // SchemaTrees returns the schemas of the versions of two CRDs side by side, in the order of new, then those that are gone. Either CRD may be
 // nil. It compares words, not meanings: texts for people do not count, and whether a change does harm is for [Check] to say.
+// It is for pages that show a change as people wrote it, field by field.
 func SchemaTrees(old, new *apiextensionsv1.CustomResourceDefinition) []report.SchemaTree {
 	var trees []report.SchemaTree
 	before := schemasByVersion(old)

@@ -49,6 +49,7 @@ type Position struct {
 }
 
 // Tell puts the place before a message, as compilers do: FILE:LINE: MESSAGE. Unknown parts are left out.
+// Editors and CI systems make links of such lines.
 func (p Position) Tell(message string) string {
 	switch {
 	case p.File == "":
@@ -230,6 +231,7 @@ const (
 )
 
 // Proven reports whether the verdict is a proof that the upgrade does no harm.
+// A new CRD is none: nothing was compared with it.
 func (v Verdict) Proven() bool { return v == Safe || v == IsUnchanged }
 
 // Report has all findings of one run.
@@ -257,6 +259,7 @@ type Report struct {
 // Sort orders CRDs by name and file, and the findings of each by severity, outcome, level, rule, version, path and message. It removes
 // duplicates: findings that are equal in all of these and in their values. Of duplicates it keeps one with a witness, else one with
 // a position. So the result does not depend on the order in which findings were added.
+// Reports that were merged from several sources come out in one order, whoever was first.
 func (r *Report) Sort() {
 	for i := range r.CRDs {
 		fs := r.CRDs[i].Findings
@@ -308,6 +311,7 @@ func compareFindings(a, b Finding) int {
 }
 
 // compareEvidence orders duplicates: the finding that shows more comes first.
+// All parts are compared, so that two findings that differ in anything have an order.
 func compareEvidence(a, b Finding) int {
 	return cmp.Or(
 		compareOptional(a.Witness, b.Witness, func(a, b Witness) int {
@@ -351,6 +355,7 @@ func compareBool(a, b bool) int {
 }
 
 // severityRank puts unknown severities last.
+// Reports of another release may have others.
 func severityRank(s Severity) int {
 	return rankIn(s, Fail, Warn, Off)
 }

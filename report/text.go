@@ -11,6 +11,8 @@ import (
 )
 
 // Limits of the short text. The bytes are those of the whole output, for any input.
+// The limits keep a report of thousands of findings readable in a terminal and in the log of a CI system.
+// -v lifts all of them.
 const (
 	textBytes         = 32_000
 	textSheets        = 40 // CRDs shown in full
@@ -52,6 +54,8 @@ func paintStyles(s string, color bool) string {
 	return uncolored.Replace(s)
 }
 
+// Whether the text is dense depends on the number of causes, not of findings: a hundred fields with one
+// cause are one group.
 func appendText(b *bytes.Buffer, r *Report, o Options) error {
 	t := textPrinter{Options: o, page: newPage(r, o), witness: textWitnesses, told: map[string][]toldCause{}}
 	t.dense = !o.Verbose && t.page.countCauses() > textFullGroups
@@ -83,6 +87,7 @@ type toldCause struct {
 }
 
 // countCauses counts the groups of all CRDs that differ in their cause.
+// Causes in several CRDs that tell the same count once, because they are told once.
 func (p *page) countCauses() int {
 	keys := map[string]bool{}
 	for i := range p.crds {
@@ -217,6 +222,8 @@ func (l textLine) wrapLine(width int) []string {
 }
 
 // textColumns counts runes, which is close enough to columns. Style marks have no width.
+// A terminal shows some runes in two columns, such as those of Chinese. A line may then be a little too
+// long.
 func textColumns(s string) int {
 	n := 0
 	for _, r := range s {
@@ -268,6 +275,8 @@ func (p *page) countsByVerdict() string {
 }
 
 // quietLines lists CRDs that need no attention: one line each, or a count if there are many.
+// CRDs that are new or have hidden findings come before plainly safe ones, see
+// [textPrinter.splitByAttention].
 func (t *textPrinter) quietLines(sheets []sheet) []textLine {
 	var lines []textLine
 	var rest []sheet
@@ -287,6 +296,8 @@ func (t *textPrinter) quietLines(sheets []sheet) []textLine {
 }
 
 // countQuiet counts such CRDs: those that were compared with nothing, and the others.
+// Unchanged CRDs are counted among the others and named again, because a reader who updated them wants to
+// know.
 func (t *textPrinter) countQuiet(sheets []sheet) []textLine {
 	var lines []textLine
 	safe, unchanged, fresh := true, 0, 0
@@ -320,6 +331,8 @@ func (t *textPrinter) countQuiet(sheets []sheet) []textLine {
 }
 
 // mildSummary describes a CRD without findings to show.
+// It is the verdict, then what is hidden, then the stored objects, each only if there is something to
+// say.
 func (p *page) mildSummary(s *sheet) string {
 	var text strings.Builder
 	text.WriteString(p.verdictInWords(s))
@@ -347,6 +360,7 @@ func (t *textPrinter) countRemaining(sheets []sheet) []textLine {
 }
 
 // closingLines sums up and gives the next steps.
+// The last line is what people read in a log first, so it has the result and one command to go on with.
 func (t *textPrinter) closingLines() []textLine {
 	p := t.page
 	var lines []textLine
@@ -419,6 +433,8 @@ func joinNonEmpty(a, b string) string {
 }
 
 // countsByClass lists the number of findings of each class: "4 fail, 2 warn (1 undecided), 1 note, 3 suppressed".
+// undecided counts findings among those that fail or warn; it stands behind the last of these that are
+// there.
 func countsByClass(n [classes]int, undecided int) string {
 	var parts []string
 	for c, k := range n {
@@ -437,6 +453,7 @@ func countsByClass(n [classes]int, undecided int) string {
 }
 
 // worstRule returns the rule of the first finding of the worst CRD that fails or warns, or an empty string.
+// It is the rule that the next step explains.
 func (p *page) worstRule() string {
 	worst := -1
 	for i := range p.crds {

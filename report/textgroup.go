@@ -12,6 +12,7 @@ import (
 )
 
 // detail is the amount of detail for a group.
+// Groups are printed with the most detail that fits into the room of their CRD.
 type detail int
 
 const (
@@ -88,6 +89,7 @@ func (t *textPrinter) printSheet(s *sheet, room int) string {
 }
 
 // nameFile keeps the one file of all places of a CRD for a dense text, and returns it in brackets unless the CRD's name has it.
+// Most CRDs have all their places in one file, whose name would stand in each line otherwise.
 func (t *textPrinter) nameFile(s *sheet, groups []group) string {
 	t.file = ""
 	if t.dense {
@@ -153,6 +155,8 @@ func chooseGroups(groups []group, limit int) (chosen, rest []group) {
 }
 
 // shareWitnessLines divides the lines for witnesses between groups, so that many of them get some.
+// No witness gets less than a few lines: a shorter part of an object shows nothing. If there are too
+// many, the last ones have none.
 func (t *textPrinter) shareWitnessLines(groups []group) {
 	n := 0
 	for i := range groups {
@@ -164,6 +168,7 @@ func (t *textPrinter) shareWitnessLines(groups []group) {
 }
 
 // repeatedSheet names the CRDs that have told all that groups tell; empty if something is new.
+// It is for CRDs that share a type, such as a Pod template: a change of the type is told once in full.
 func (t *textPrinter) repeatedSheet(s *sheet, groups []group) string {
 	var in []string
 	for i := range groups {
@@ -196,12 +201,14 @@ func (t *textPrinter) toldElsewhere(s *sheet, g *group) (toldCause, bool) {
 }
 
 // repeatKey is equal for groups of several CRDs that tell the same. The level may differ: it depends on what is around the place.
+// The places are not in it: the same field may be at another depth.
 func (g *group) repeatKey() string {
 	e := g.leadEntry()
 	return strings.Join([]string{e.class.String(), string(e.Outcome), e.Rule, g.message, e.Reason}, "\x00")
 }
 
 // repeatedGroup prints a group in one line if another CRD has told the same; otherwise it returns an empty text.
+// If the level differs, the line says so, and why, as far as the effect on the witness tells it.
 func (t *textPrinter) repeatedGroup(s *sheet, g *group) string {
 	in, ok := t.toldElsewhere(s, g)
 	if !ok {
@@ -225,6 +232,7 @@ func (t *textPrinter) repeatedGroup(s *sheet, g *group) string {
 }
 
 // groupHead is the first line of a group: the severity, the rule, how many places, the message.
+// All formats that show text lines begin a group with it.
 func (t *textPrinter) groupHead(g *group) string {
 	e := g.leadEntry()
 	head := e.severityWord() + " " + styleStrong + e.Rule + styleEnd
@@ -261,6 +269,7 @@ func (t *textPrinter) fitGroup(g *group, room int) (string, bool) {
 }
 
 // countsOfLeft counts findings that are not shown: "214 more findings: 200 fail, 14 warn".
+// It counts findings, not groups, because the summary at the end counts these.
 func countsOfLeft(groups []group) string {
 	var n [classes]int
 	var all int64
@@ -291,6 +300,7 @@ func leftByLevel(groups []group) string {
 }
 
 // headerLines names the CRD and its result.
+// Findings that are off count only if they are shown.
 func (p *page) headerLines(s *sheet, verbose bool) []textLine {
 	word := strings.TrimSuffix(s.quietMark(), "  ")
 	switch s.worst {
@@ -332,6 +342,8 @@ func (g *group) sectionName() string {
 }
 
 // levelTitle is the heading for the groups of one level: its name, and its meaning in one phrase, which a dense text tells once.
+// In other texts than dense ones each CRD has the meaning again, because a reader may look at one CRD
+// only.
 func (t *textPrinter) levelTitle(g *group) string {
 	e, name := g.leadEntry(), g.sectionName()
 	title := styleStrong + name + styleEnd
@@ -360,6 +372,8 @@ func (t *textPrinter) levelTitle(g *group) string {
 }
 
 // printGroup prints one group and returns the number of lines of witnesses in it.
+// The order is the same at each detail: where, why undecided, which objects, accepted why, the witness,
+// and the way out.
 func (t *textPrinter) printGroup(g *group, d detail) (lines []textLine, witness int) {
 	add := func(indent, hang int, text string) {
 		lines = append(lines, textLine{indent: indent, hang: hang, text: text})
@@ -396,6 +410,7 @@ func (t *textPrinter) printGroup(g *group, d detail) (lines []textLine, witness 
 }
 
 // printWaysOut prints, for a group that fails, the way out that the rule knows, and the entry of suppressions or allowLoss to paste into sluice.yaml.
+// The entry is ready to paste. Its reason is WHY, which the user has to replace.
 func (t *textPrinter) printWaysOut(g *group, add func(indent, hang int, text string)) {
 	e := g.leadEntry()
 	if e.class != failing || t.page.noun != crdNoun {
@@ -473,6 +488,7 @@ func (t *textPrinter) coversOthers(g *group) bool {
 
 // pathsToAccept returns the paths of suppressions that accept a group: the paths of a few places that have nothing in common, or one pattern. If
 // that covers something else of the rule, and everything is asked for, each place has its own. An empty path stands for the whole CRD.
+// With a pattern that is too wide, nothing is proposed, and -v shows the single places.
 func (t *textPrinter) pathsToAccept(g *group) (paths []string) {
 	for i := range g.places {
 		paths = append(paths, g.places[i].path)

@@ -25,6 +25,7 @@ const (
 
 // measureApplying measures `sluice apply --app` and `kubectl apply --server-side` as processes. Each size has a
 // cluster of its own.
+// kubectl is the one of the tests, of the version of the cluster.
 func measureApplying(ctx context.Context, b bench) error {
 	kubectl, err := binary.Kubectl(ctx, ".", os.Stderr)
 	if err != nil {

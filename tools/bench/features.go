@@ -20,6 +20,8 @@ import (
 )
 
 // gatedKind is a kind with features, all of which are closed.
+// Each is a component of its own with a CRD, a ConfigMap and so many features, one for each field of the
+// spec.
 type gatedKind struct {
 	name, mode string
 	features   int
@@ -70,6 +72,7 @@ spec: {release: v1.5.0, mode: %[4]s, configMap: {namespace: bench, name: %[3]s}}
 }
 
 // installKinds installs a role for features, with these kinds.
+// The ConfigMaps are named to the role by --feature-settings, which gives it the right to read them.
 func installKinds(ctx context.Context, b bench, kinds []gatedKind) (*system, error) {
 	options, manifests := []string{"--roles=" + features.Role}, "apiVersion: v1\nkind: Namespace\nmetadata: {name: bench}\n"
 	for _, k := range kinds {
@@ -117,6 +120,8 @@ func measureLatency(ctx context.Context, b bench) (err error) {
 }
 
 // untilGate asks without a pause until the API server accepts an object that uses the gate Field2, or refuses it.
+// Requests follow each other without a pause, so that the time that is measured is exact to one request.
+// They are dry runs.
 func (s *system) untilGate(ctx context.Context, k gatedKind, open bool) error {
 	object := &unstructured.Unstructured{Object: map[string]any{
 		"apiVersion": k.apiGroup() + "/v1", "kind": "Thing", "metadata": map[string]any{"name": "try", "namespace": "bench"}, "spec": map[string]any{"field2": "x"},
@@ -133,6 +138,7 @@ func (s *system) untilGate(ctx context.Context, k gatedKind, open bool) error {
 }
 
 // measureMemory measures what the controller takes when it is started beside features that are there already.
+// One row is a large component, the other one many components.
 func measureMemory(ctx context.Context, b bench) error {
 	rows := [][]string{{"components", "features of each", "peak memory", "memory then"}}
 	for _, size := range []struct{ components, features int }{{1, 200}, {20, 50}} {

@@ -19,6 +19,7 @@ import (
 	"sluice.dev/tools/clustertest"
 )
 
+// etcd takes requests of up to 1.5 MiB by default, so larger CRDs are rare.
 const (
 	// guardRuns is the number of writes of each kind, guardAtOnce that of updates that are sent at the same time.
 	guardRuns, guardAtOnce = 7, 50
@@ -99,6 +100,7 @@ var writeKinds = []struct {
 const safeAddition = `[{"op":"add","path":"/spec/versions/0/schema/openAPIV3Schema/properties/spec/properties/added%d","value":{"type":"string"}}]`
 
 // createLarge creates the CRD.
+// The CRD is a quarter larger as YAML than as JSON, which is what the API server stores.
 func (w crdWrites) createLarge(ctx context.Context) error {
 	var crd apiextensionsv1.CustomResourceDefinition
 	if err := yaml.UnmarshalStrict(bigCRD(guardSize*5/4, 253), &crd); err != nil {
@@ -127,6 +129,7 @@ func (w crdWrites) tryPatch(ctx context.Context, kind types.PatchType, patch str
 }
 
 // untilUnsafe waits until an unsafe change passes, or does not.
+// To stop serving the only version is unsafe, and cheap to compare.
 func (w crdWrites) untilUnsafe(ctx context.Context, passes bool) error {
 	return clustertest.Until(ctx, patience, "the guard", func(ctx context.Context) error {
 		err := w.tryPatch(ctx, types.JSONPatchType, `[{"op":"replace","path":"/spec/versions/0/served","value":false}]`)
@@ -191,6 +194,7 @@ func (l loadResult) cells() []string {
 }
 
 // updateAtOnce tries safe additions at the same time.
+// All of them are in flight together, which is what a careless loop of a client does.
 func (w crdWrites) updateAtOnce(ctx context.Context) (out loadResult) {
 	var wg sync.WaitGroup
 	var lock sync.Mutex

@@ -46,6 +46,7 @@ func fileText(i int) []byte {
 }
 
 // writeCatalog writes a commit with the files of a catalog, for git fast-import.
+// The author and the time are fixed, so that the commit has the same ID in each run.
 func writeCatalog(w io.Writer) {
 	fmt.Fprint(w, "commit refs/heads/main\ncommitter c <c@example.com> 1700000000 +0000\ndata 1\nm\n")
 	for i := range catalogFiles {
@@ -55,6 +56,7 @@ func writeCatalog(w io.Writer) {
 }
 
 // initRepository makes a bare repository whose server sends what is asked for and no more.
+// Partial clones need a server that filters, and one that sends any object by its ID.
 func initRepository(ctx context.Context, dir string) error {
 	_, err := gittest.Git(ctx, "", nil, "init", "-q", "--bare", "-b", "main", dir)
 	for _, key := range []string{"uploadpack.allowFilter", "uploadpack.allowAnySHA1InWant"} {
@@ -113,6 +115,7 @@ func makeWideRepository(ctx context.Context, dir string) error {
 
 // gitServer serves the repositories below a folder by git's own server. It ignores the first element of a path, so that one repository has
 // many addresses.
+// The server of gittest answers the rest of the path.
 type gitServer struct {
 	*httptest.Server
 

@@ -52,9 +52,11 @@ func measureRuns(ctx context.Context, runs, server int, command []string, change
 	return usage{quantile(wall, 0.5), quantile(cpu, 0.5), quantile(servers, 0.5), most.memory}, nil
 }
 
+// The end of an output says what went wrong; the rest is left out.
 func lastPart(text string) string { return strings.TrimSpace(text[max(0, len(text)-2000):]) }
 
 // cpuOf returns the processor time of this process (RUSAGE_SELF), or of its children that have ended (RUSAGE_CHILDREN).
+// It has microseconds, where [cpuOfTree] has hundredths of a second.
 func cpuOf(who int) time.Duration {
 	var u syscall.Rusage
 	if err := syscall.Getrusage(who, &u); err != nil {
@@ -95,6 +97,7 @@ func cpuOfTree(pid int) time.Duration {
 }
 
 // memoryOf reads a line of /proc/PID/status in KiB: VmRSS, or VmHWM for the peak.
+// VmHWM is the high-water mark since the process began.
 func memoryOf(pid int, line string) (kib int64) {
 	status, _ := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid)) // 0 if the system does not tell
 	_, rest, _ := strings.Cut(string(status), "\n"+line+":")

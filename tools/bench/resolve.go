@@ -40,6 +40,7 @@ const (
 const gitSettings = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: git-resolver-config, namespace: " + systemNamespace + "}\ndata: {allowed-addresses: 127.0.0.1}\n"
 
 // resolving is an installation with the role resolver-git, its processes, and a client that creates requests and watches them.
+// Its lock is for what the informer writes while a measurement waits.
 type resolving struct {
 	*system
 
@@ -71,6 +72,7 @@ func installResolving(ctx context.Context, b bench) (r *resolving, err error) {
 }
 
 // run starts the processes and the watch.
+// The watch begins before any request exists, so that it sees the end of each.
 func (r *resolving) run(ctx context.Context) error {
 	processes, err := r.system.run(ctx, "resolution", "resolver-git")
 	if err != nil {
@@ -113,6 +115,7 @@ func (r *resolving) tellEnd(o any) {
 }
 
 // gitRequest is a request for a file of a repository, by the resolver git.
+// It always asks for the branch main, which the resolver has to look up.
 func gitRequest(url, path string) *v1beta1.ResolutionRequest {
 	r := &v1beta1.ResolutionRequest{}
 	r.Labels = map[string]string{resolution.LabelType: "git"}
@@ -123,6 +126,7 @@ func gitRequest(url, path string) *v1beta1.ResolutionRequest {
 }
 
 // createRequests creates requests, many at once, and calls what with each name that exists.
+// The error is the first one; calls that have begun are waited for.
 func (r *resolving) createRequests(ctx context.Context, n int, of func(i int) *v1beta1.ResolutionRequest, what func(name string) error) error {
 	var group errgroup.Group
 	group.SetLimit(creators)

@@ -25,6 +25,7 @@ const (
 )
 
 // system is Sluice as its manifests install it, on a cluster of its own: each role is a process of the binary under its ServiceAccount.
+// The cluster has no nodes. A nodeless.Node runs the processes of the Deployments.
 type system struct {
 	sluice  string
 	cluster *clustertest.Cluster
@@ -109,6 +110,7 @@ func (s *system) run(ctx context.Context, roles ...string) ([]*nodeless.Process,
 }
 
 // create creates an object below a path of the API; with dryRun nothing is kept.
+// It goes past the clients with their caches, so that nothing but the request is measured.
 func (s *system) create(ctx context.Context, path string, object *unstructured.Unstructured, dryRun bool) error {
 	body, err := object.MarshalJSON()
 	if err != nil {
@@ -122,6 +124,7 @@ func (s *system) create(ctx context.Context, path string, object *unstructured.U
 }
 
 // requestsServed adds up those requests that the API server has counted whose labels contain all of these.
+// Each request counts when it is answered. The metric is apiserver_request_total.
 func (s *system) requestsServed(ctx context.Context, labels ...string) (total float64, err error) {
 	text, err := s.kube.CoreV1().RESTClient().Get().AbsPath("/metrics").DoRaw(ctx)
 	if err != nil {

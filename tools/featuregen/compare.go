@@ -103,12 +103,14 @@ func (t *Trial) optIn(r *rand.Rand) {
 }
 
 // optsIn reports whether a gate was opted in to.
+// Either the label of the namespace or the right of the user counts, by what was drawn.
 func (t *Trial) optsIn(gate string) bool {
 	in := t.World.Component.Spec.OptIn
 	return in != nil && (in.NamespaceLabel && t.ByLabel || in.RBAC && !t.ByLabel) && slices.Contains(t.OptedIn, gate)
 }
 
 // NamespaceLabels are those by which the namespace opts in.
+// A gate may be opted in to by several labels; one of them is chosen by the length of its name.
 func (t *Trial) NamespaceLabels() map[string]string {
 	out := map[string]string{}
 	if t.ByLabel {
@@ -121,6 +123,7 @@ func (t *Trial) NamespaceLabels() map[string]string {
 }
 
 // Evaluate asks the evaluator.
+// old is nil for a creation.
 func (t *Trial) Evaluate(old, object map[string]any) feature.Decision {
 	return t.evaluator.Evaluate(&feature.Request{Group: Group, Version: versionOf(object), Resource: Resource, Old: old, Object: object, OptedIn: t.optsIn})
 }
@@ -133,6 +136,8 @@ func versionOf(object map[string]any) string {
 
 // Try judges a pair on both sides; the error says how they differ. It reports whether anything was refused, dropped or warned
 // of.
+// The error has all that is needed to see the case again: both objects, the settings and the answer of
+// the policies.
 func (t *Trial) Try(ctx context.Context, old, object map[string]any) (said bool, err error) {
 	d := t.Evaluate(old, object)
 	res, err := t.simulator.Run(ctx, &simulate.Request{
@@ -223,6 +228,8 @@ func violationsOf(v feature.Violations) map[string]bool {
 }
 
 // droppedFirst leaves out what another feature has dropped already: the policy of the second does not see it any more.
+// The evaluator knows all features at once. Policies run one after the other, each on what the last has
+// left.
 func droppedFirst(want, got map[string]bool) map[string]bool {
 	places := map[string]bool{}
 	for use := range got {
@@ -238,6 +245,7 @@ func droppedFirst(want, got map[string]bool) map[string]bool {
 }
 
 // violationsInMessages reads violations out of messages; nil if one was cut.
+// Messages of drops begin with "dropped ": with that prefix they are read, and without it all others.
 func violationsInMessages(list []simulate.Refusal, prefix string) map[string]bool {
 	out := map[string]bool{}
 	for _, r := range list {
@@ -303,6 +311,7 @@ func sameUses(what string, want, got map[string]bool, more bool) string {
 }
 
 // Pair draws an old object, nil now and then, and a new one.
+// An old object of nil makes it a creation.
 func (t *Trial) Pair(r *rand.Rand) (old, object map[string]any) {
 	if r.IntN(4) == 0 {
 		return nil, t.World.Object(r, t.oddly)

@@ -22,6 +22,7 @@ import (
 )
 
 // names of fields: ordinary ones and those that need care in expressions and patches.
+// Some are reserved words of CEL, some need escapes in JSON pointers or in expressions.
 var names = []string{
 	"mode", "tasks", "in", "a-b", "x.y", "namespace", "t~e", "size", "type", "object", `q"t`, "it's", `b\s`, "s/h", "é", "__in__", "a__b", "variables", "9",
 }
@@ -152,6 +153,7 @@ func (g *generator) drawObject(path string, depth int, keys []string) apiextensi
 	return p
 }
 
+// A name that is no identifier is quoted as the paths of features have it.
 func joinPath(path, name string) string {
 	return path + strings.TrimPrefix(feature.Path{{Name: "x"}, {Name: name}}.String(), "x")
 }
@@ -230,6 +232,7 @@ func resetValues(p *apiextensionsv1.JSONSchemaProps) []string {
 }
 
 // drawBounds draws bounds that go with a type; nil if none do.
+// Bounds gate what lies beyond them, such as a number of replicas above 5.
 func (g *generator) drawBounds(p *apiextensionsv1.JSONSchemaProps) *v1alpha1.Bounds {
 	n := func(values ...int64) *int64 { return new(pickOne(g.Rand, values...)) }
 	switch {

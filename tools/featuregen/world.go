@@ -31,6 +31,8 @@ type World struct {
 }
 
 // New draws a world.
+// Half of the worlds have features that require others which do not exist, as after a release that
+// removed one.
 func New(r *rand.Rand) (*World, error) {
 	g := &generator{Rand: r}
 	spec := g.drawObject("spec", 3, nil)
@@ -57,6 +59,7 @@ func New(r *rand.Rand) (*World, error) {
 }
 
 // requireDefined leaves out what features require of others that are not in the model, with which no process starts.
+// The model leaves out features with errors, so a second feature may lose what it requires by that.
 func (w *World) requireDefined() {
 	unknown := func(gate string) bool { return w.Model.Feature(gate) == nil }
 	for i := range w.Features {
@@ -151,6 +154,7 @@ func (w *World) drawFeature(g *generator, gate string, part v1alpha1.Part) v1alp
 }
 
 // wholeVersion adds a feature that gates a version, to two worlds of three.
+// Such a feature cannot drop anything: a request in the version is refused, or warned of.
 func (w *World) wholeVersion(g *generator) {
 	if g.IntN(3) == 0 {
 		return
@@ -166,6 +170,7 @@ func (w *World) wholeVersion(g *generator) {
 }
 
 // acrossResources adds beta features of the second resource, of both resources and of behaviour, which may need each other.
+// They follow the level or not, so that conditions between levels and gates are drawn too.
 func (w *World) acrossResources(g *generator) {
 	yes, no := true, false
 	second := v1alpha1.Part{Group: Group, Resource: SecondResource, Field: "spec.b"}
@@ -192,6 +197,7 @@ func (w *World) acrossResources(g *generator) {
 	}
 }
 
+// The name of the object follows from component and gate, as users have to choose it.
 func (w *World) addFeature(s v1alpha1.FeatureSpec) {
 	w.Features = append(w.Features, v1alpha1.Feature{
 		TypeMeta:   metav1.TypeMeta{APIVersion: "sluice.dev/v1alpha1", Kind: "Feature"},
@@ -205,6 +211,7 @@ func (w *World) defineModel() {
 }
 
 // Without takes parts out of the features, by gate and index.
+// Features keep their place, also without any part: then they gate behaviour alone.
 func (w *World) Without(taken func(gate string, part int) bool) {
 	for i := range w.Features {
 		s := &w.Features[i].Spec
@@ -287,6 +294,7 @@ func (w *World) Settings(r *rand.Rand) map[string]string {
 
 // Object draws an object. Odd objects sometimes have values that the schema does not allow, but no duplicates in a list that has
 // keys or is a set.
+// The version is v1 for two of three objects.
 func (w *World) Object(r *rand.Rand, odd bool) map[string]any {
 	d := &drawer{Rand: r, odd: odd}
 	spec, ok := d.drawFor(&w.spec).(map[string]any)
@@ -374,6 +382,7 @@ func (d *drawer) drawFor(p *apiextensionsv1.JSONSchemaProps) any {
 }
 
 // drawFree is an object that no schema describes.
+// It has the fields that the paths of features speak of, with values of any type.
 func (d *drawer) drawFree() map[string]any {
 	out := map[string]any{}
 	for _, k := range []string{"a", "b"} {
@@ -461,6 +470,8 @@ func identityOf(p *apiextensionsv1.JSONSchemaProps, item any) string {
 }
 
 // Change draws a new object that has much of an old one.
+// Status and version stay those of the old object; metadata change now and then if the objects may be
+// odd.
 func (w *World) Change(r *rand.Rand, old map[string]any, odd bool) map[string]any {
 	other := w.Object(r, odd)
 	d := &drawer{Rand: r, odd: odd}

@@ -48,6 +48,8 @@ type Maker struct {
 }
 
 // New returns a maker. root is the module's folder.
+// Types of Kubernetes that write themselves as text are known. Others with a MarshalJSON have to be added
+// to Special.
 func New(t *testing.T, root string) *Maker {
 	text := Object{"type": "string"}
 	return &Maker{t: t, root: root, docs: map[string]*doc.Package{}, Special: map[reflect.Type]Object{
@@ -131,6 +133,7 @@ func (m *Maker) Of(typ reflect.Type) Object {
 }
 
 // hasPromotedMethod reports whether a struct has its method from a field in it; encoding/json would use it, and its author did not mean that.
+// An embedded metav1.Time, for example, would turn the whole struct into a time.
 func hasPromotedMethod(typ reflect.Type) bool {
 	if typ.Kind() != reflect.Struct {
 		return false
@@ -178,6 +181,8 @@ func (m *Maker) addFields(typ reflect.Type, properties Object, required *[]strin
 }
 
 // mergeSpecial adds the properties of an embedded struct with a schema of its own.
+// A struct that is embedded has its fields among those of the outer one, so its schema must have
+// properties.
 func (m *Maker) mergeSpecial(special, properties Object, required *[]string) {
 	m.t.Helper()
 	more, ok := special["properties"].(Object)
@@ -191,6 +196,7 @@ func (m *Maker) mergeSpecial(special, properties Object, required *[]string) {
 }
 
 // typeOf is the documentation of a type of this module; nil for others.
+// Packages are read once. A type without a name has no documentation.
 func (m *Maker) typeOf(typ reflect.Type) *doc.Type {
 	m.t.Helper()
 	path := typ.PkgPath()
@@ -212,6 +218,7 @@ func (m *Maker) typeOf(typ reflect.Type) *doc.Type {
 }
 
 // parsePackage reads the sources of a package.
+// Unexported declarations are read too, because documents are made of them as well.
 func (m *Maker) parsePackage(path string) *doc.Package {
 	m.t.Helper()
 	files, err := filepath.Glob(filepath.Join(m.root, filepath.FromSlash(strings.TrimPrefix(path, module)), "*.go"))
@@ -331,6 +338,8 @@ func Current(t *testing.T, file string, schema Object, update bool, again string
 }
 
 // Read reads a schema. The function that it returns says what does not fit about a document, as encoding/json reads it.
+// It is for tests that hold examples and outputs against the files in docs/schemas. The validator is that
+// of Kubernetes.
 func Read(file string) (func(v any) error, error) {
 	text, err := os.ReadFile(file)
 	if err != nil {

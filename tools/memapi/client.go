@@ -37,6 +37,7 @@ func (c Client) sendCall(verb, path string, query url.Values, contentType string
 }
 
 // pathOfObject is the path of an object, and whether it exists.
+// A kind that the server does not have ends the test.
 func (c Client) pathOfObject(obj map[string]any) (string, bool) {
 	u := &unstructured.Unstructured{Object: obj}
 	c.s.mu.Lock()
@@ -79,6 +80,7 @@ func (c Client) Put(documents string) {
 }
 
 // Status changes an object by f and writes its status.
+// f gets the status as it is, or an empty one, and changes it in place.
 func (c Client) Status(resource, namespace, name string, f func(status map[string]any)) {
 	c.s.t.Helper()
 	obj := c.s.Get(resource, namespace, name)
@@ -123,6 +125,7 @@ func (c Client) putObject(obj map[string]any, subresource string) {
 }
 
 // Delete deletes an object.
+// An object that does not exist is an error. With finalizers it is only marked.
 func (c Client) Delete(resource, namespace, name string) {
 	c.s.t.Helper()
 	for _, k := range c.s.servedKinds() {
@@ -155,6 +158,7 @@ func (s *Server) Get(resource, namespace, name string) map[string]any {
 }
 
 // Into reads an object into a typed one, and reports whether it exists.
+// out is a pointer to a struct of the API. Unknown fields are ignored, as clients do.
 func (s *Server) Into(resource, namespace, name string, out any) bool {
 	s.t.Helper()
 	obj := s.Get(resource, namespace, name)

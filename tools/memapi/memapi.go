@@ -53,6 +53,7 @@ const (
 )
 
 // builtIn are the kinds of a new server, besides those of its tests.
+// The second last column says whether objects have a namespace, the last one whether there is a status.
 var builtIn = []Kind{
 	{"", "v1", "namespaces", "Namespace", false, true},
 	{"", "v1", "configmaps", "ConfigMap", true, false},
@@ -156,6 +157,7 @@ func Run(t *testing.T, test func(t *testing.T, s *Server)) {
 }
 
 // After lets a time pass in the bubble, whose clock is virtual, until all of its goroutines rest.
+// A controller that never rests, because one of its goroutines spins, hangs the test.
 func After(d time.Duration) {
 	time.Sleep(d)
 	synctest.Wait()
@@ -183,6 +185,7 @@ func (s *Server) Config() *rest.Config {
 
 // Hook calls f with each request before it is answered. An error of f is the answer; a nil one leaves that to the server. Calls are
 // concurrent, and f may use the server.
+// Hooks are called in the order in which they were added, until one of them returns an error.
 func (s *Server) Hook(f func(*Call) error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -190,6 +193,7 @@ func (s *Server) Hook(f func(*Call) error) {
 }
 
 // Writes returns the writes that succeeded since the last call of this function, without dry runs.
+// The order is that in which they were answered. Writes that changed nothing are among them.
 func (s *Server) Writes() []Call {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -368,6 +372,7 @@ func (c *Call) readBody(r *http.Request) ([]byte, error) {
 }
 
 // answerOfHooks returns the answer of the first hook that has one.
+// Errors that are no Status become internal errors.
 func (s *Server) answerOfHooks(c *Call) *apierrors.StatusError {
 	s.mu.Lock()
 	hooks := s.hooks
@@ -384,6 +389,7 @@ func (s *Server) answerOfHooks(c *Call) *apierrors.StatusError {
 }
 
 // answerReview answers a question about permissions: everything is allowed, unless a hook changes the status.
+// Tests that refuse something do so by hooks on the requests themselves, or change the status here.
 func answerReview(c *Call) {
 	st := map[string]any{"allowed": true}
 	if c.Resource == "selfsubjectrulesreviews" {

@@ -38,6 +38,7 @@ func toMap(t testing.TB, v any) map[string]any {
 	return out
 }
 
+// Objects in the store are never changed: each reader and writer has a copy.
 func cloneObject(obj map[string]any) map[string]any {
 	if obj == nil {
 		return nil
@@ -171,6 +172,7 @@ func partialForm(accept string) func(Kind, map[string]any) map[string]any {
 }
 
 // matchesSelectors reports whether a list or watch is about an object.
+// A selector that cannot be parsed matches nothing. Fields are the name and the namespace alone.
 func matchesSelectors(r *http.Request, c *Call, obj map[string]any) bool {
 	if obj == nil {
 		return false

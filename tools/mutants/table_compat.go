@@ -1,6 +1,7 @@
 package main
 
 // compatFaults are those of the rules about CRDs.
+// Most of them make a comparison report less: such a fault is what users cannot see.
 var compatFaults = []fault{
 	{in: "compat.(*comparison).storedVersions", without: "add(c.old.Status.StoredVersions...)", broken: "status.storedVersions is ignored"},
 	{

@@ -20,6 +20,7 @@ type file struct {
 }
 
 // sortedFiles puts files in the order that they have in every run.
+// The order is that of the names, byte by byte.
 func sortedFiles(files []file) []file {
 	return slices.SortedFunc(slices.Values(files), func(a, b file) int { return cmp.Compare(a.name, b.name) })
 }

@@ -10,6 +10,7 @@ import (
 )
 
 // bom is a bill of materials, in CycloneDX's JSON.
+// One goes with each archive, and one for each platform refers to the image.
 type bom struct{ json []byte }
 
 // billOf lists the modules in a program, as the Go linker has recorded them, and the packages in an image.

@@ -99,6 +99,7 @@ func (r *release) sharedFiles() (out []file, err error) {
 }
 
 // filesBelow reads a folder; their names in an archive begin with into.
+// All files get mode 0644: neither man pages nor charts have programs among them.
 func filesBelow(dir fs.FS, into string) (out []file, err error) {
 	err = fs.WalkDir(dir, ".", func(name string, d fs.DirEntry, err error) error {
 		if err != nil || d.IsDir() {
@@ -144,6 +145,8 @@ func (r *release) writeChart() error {
 	return r.writeFile("sluice-"+number+".tgz", data)
 }
 
+// The folder of the release holds it under its final name; nothing is published before all files are
+// complete.
 func (r *release) writeFile(name string, data []byte) error {
 	return os.WriteFile(r.pathTo(name), data, 0o644) //nolint:gosec // what is to be published
 }

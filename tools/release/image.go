@@ -25,6 +25,7 @@ import (
 )
 
 // debianPackage is a package of which the image has some files. The resolver git runs git to read packs; everything runs without C.
+// Versions are those of the Debian release on which this runs, and are noted in the bill of materials.
 type debianPackage struct {
 	name string
 	// files are patterns of path.Match.
@@ -311,6 +312,7 @@ func (p *debianPackage) takeFiles(data []byte) (out []file, err error) {
 }
 
 // revisionLabel is the commit, or says that there is none that has the sources.
+// It is a label of the image, by which people find the sources.
 func (r *release) revisionLabel() string {
 	if r.dirty {
 		return r.commit + "-dirty"

@@ -39,6 +39,8 @@ func main() {
 }
 
 // release is one release in the making.
+// The fields are set in three steps: by flags, by [release.describeCommit], and while the files are
+// written.
 type release struct {
 	// version is what git describe says, unless it is set.
 	version, image, out string
@@ -135,11 +137,13 @@ func (r *release) describeCommit(ctx context.Context) error {
 	return nil
 }
 
+// Names are those of the release, or of the folder build, which is removed at the end.
 func (r *release) pathTo(names ...string) string {
 	return filepath.Join(append([]string{r.dir}, names...)...)
 }
 
 // program is a built program.
+// One is built for each platform, and goes into an archive; those for linux go into the image as well.
 type program struct{ os, arch, path string }
 
 // buildPrograms builds the programs without C, so that they run in an empty root.

@@ -42,8 +42,7 @@ func (g *Gen) changeBelow(p *props, depth int) {
 }
 
 // changeNode makes one change. Some draws change nothing, because the keyword does not go with the type;
-// they leave a schema that is compared with itself. The cases are in the order of the keywords that they
-// are about.
+// they leave a schema that is compared with itself.
 func (g *Gen) changeNode(p *props) {
 	keys := slices.Sorted(maps.Keys(p.Properties))
 	switch g.IntN(22) {

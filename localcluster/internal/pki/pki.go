@@ -138,6 +138,8 @@ func (a *Authority) SigningKey(name string) (private, public string, err error) 
 	return private, public, atomicfile.Write(public, pem.EncodeToMemory(&pem.Block{Type: keyutil.PublicKeyBlockType, Bytes: der}), 0o644)
 }
 
+// create makes a new authority, in place of one that is there. All certificates of the old one stop being
+// valid.
 func (a *Authority) create() error {
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
@@ -177,6 +179,8 @@ func (a *Authority) fits(pair Pair, l Leaf) bool {
 	return kept.Subject.String() == (pkix.Name{CommonName: l.CommonName, Organization: l.Groups}).String()
 }
 
+// template is what all certificates have in common: a random serial number, the name, and when they are
+// valid.
 func (a *Authority) template(commonName string) (*x509.Certificate, error) {
 	serial, err := rand.Int(rand.Reader, new(big.Int).Lsh(big.NewInt(1), 127))
 	if err != nil {
@@ -191,6 +195,7 @@ func (a *Authority) template(commonName string) (*x509.Certificate, error) {
 	}, nil
 }
 
+// write signs a certificate and keeps it with its key. The key is written first, so that a crash leaves no certificate without its key.
 func (a *Authority) write(name string, template, parent *x509.Certificate, key, signer crypto.Signer) (Pair, error) {
 	der, err := x509.CreateCertificate(rand.Reader, template, parent, key.Public(), signer)
 	if err != nil {
@@ -208,6 +213,7 @@ func (a *Authority) write(name string, template, parent *x509.Certificate, key, 
 	return pair, atomicfile.Write(pair.CertFile, pair.CertPEM, 0o644)
 }
 
+// read returns the kept pair as it is, without a look at what is in it.
 func (a *Authority) read(name string) (Pair, error) {
 	pair := a.files(name)
 	var err error
