@@ -1,5 +1,9 @@
 package compat
 
+// What does a gap between two schemas say to a user? The prover knows places, keywords and witnesses; a finding
+// has a message, a level and a position in the file. For example, a gap at maximum of .spec.size with the
+// witness size: 7 becomes maximum-lowered, objects-ratcheted, at the line of the new maximum.
+
 import (
 	"cmp"
 	"context"
@@ -126,6 +130,7 @@ func (c *comparison) findingOf(ch *change) report.Finding {
 		Before: valueText(ch.Before), After: valueText(ch.After),
 	}
 	f.SchemaPath, f.InOld = ch.schemaPath()
+	// What the field could hold says more to a reader than that it is gone.
 	if f.Before == "" && ch.Harm == contain.Pruned {
 		f.Before = schemaGist(ch.old)
 	}
@@ -144,6 +149,8 @@ func (c *comparison) findingOf(ch *change) report.Finding {
 				f.Witness.Effect += lacksListKey(ch.pair.to.schemaNode(), ch.Path, w.Object)
 			}
 		}
+		// The witness shows how one object fares. Another one may fare worse, and then the severity is
+		// that of the worse level.
 		if worst := levelOf(&ch.Gap, max(ch.Worst, ch.Witness.Fate())); worst != f.Level && f.Outcome == report.Violation {
 			f.MayBe = worst
 			f.Message += fmt.Sprintf(" (at least %s: %s is not ruled out)", f.Level, worst)

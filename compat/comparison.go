@@ -169,6 +169,7 @@ func (c *comparison) sameFrame() bool {
 			return false
 		}
 	}
+	// A stored version that the new CRD lacks is harm, though both manifests are alike.
 	return !slices.ContainsFunc(c.storedVersions(), func(v string) bool { return findVersion(c.newParts, v) == nil })
 }
 

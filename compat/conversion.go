@@ -79,6 +79,7 @@ func (c *comparison) needWebhookAnew(steps []conversion) []string {
 
 // webhookAddress says where the conversion webhook of d is asked, and in which version of the review; empty without one. The CA bundle does
 // not count: others write and renew it.
+// The port and the path have their defaults, so that a Service that is written out is no change.
 func webhookAddress(d *crd) string {
 	if !namesWebhook(d) || d.Spec.Conversion.Webhook == nil {
 		return ""

@@ -1,5 +1,9 @@
 package compat
 
+// What does the change look like that a rule reports? Each rule has an example, which documentation shows and
+// tests run. This file makes CRDs of the fragments that an example has, and writes the fragments. For example,
+// oneField("title", "type: string") is the property title of a spec.
+
 import (
 	"encoding/json"
 	"fmt"

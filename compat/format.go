@@ -52,6 +52,7 @@ func compactJSON(v any) string {
 }
 
 // formatFloat writes a float: without exponent where that is short, and as an integer where it is one.
+// JSON knows one kind of number, and a schema of integers holds floats only because of its decoder.
 func formatFloat(f float64) string {
 	if f == math.Trunc(f) && math.Abs(f) < 1e15 {
 		return strconv.FormatInt(int64(f), 10)

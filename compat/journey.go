@@ -109,6 +109,7 @@ func (c *comparison) journeyWith(ctx context.Context, p pair, filler *part, obj 
 			return journey{}, err
 		}
 	}
+	// Reading prunes, as a conversion does.
 	kept, dropped, err := c.convertObject(r.reader, stored) // without the defaults that reading fills in: they are no data
 	if err != nil {
 		return journey{}, err
@@ -132,6 +133,8 @@ func (c *comparison) journeyWith(ctx context.Context, p pair, filler *part, obj 
 	if len(j.errors) == 0 {
 		return j, nil
 	}
+	// The same write, if the old version that stored the object read it: errors that it does not have
+	// come from the defaults of the new reader.
 	before, err := c.updateObject(ctx, r.to, r.storing, first, nil, false)
 	if err != nil {
 		return j, err

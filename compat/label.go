@@ -1,5 +1,9 @@
 package compat
 
+// Can a client still set a label? It changes nothing else, so nothing should refuse it. But a rule about
+// updates may see another old value than before: for example, self.mode == oldSelf.mode where the new version
+// fills in mode and the old value lacks it.
+
 import (
 	"fmt"
 	"regexp"

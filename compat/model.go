@@ -48,6 +48,7 @@ type Options struct {
 }
 
 // Step is a step of the comparison of two versions of a CRD.
+// Traces are for people who ask why something was proven or not: sluice check --trace prints them.
 type Step struct {
 	// CRD is the name of the CRD, From the version in the old one, To that in the new one.
 	CRD, From, To string
@@ -61,6 +62,7 @@ type AdmissionError struct{ Says string }
 func (e *AdmissionError) Error() string { return "admission refuses it: " + e.Says }
 
 // DefaultBudget is the Budget where none is given.
+// It is some seconds of one processor at most.
 const DefaultBudget = 6_000_000
 
 // Rule is one thing that is looked for, and its documentation. Texts are plain, with paragraphs separated by empty lines.
@@ -202,6 +204,7 @@ type change struct {
 
 // conversion is a step that a webhook has to make for requests in a served version: an object that is stored in another version is read, or
 // an object is stored in another version.
+// If v1 stores, a read of such an object as v2 is the step from v1 to v2, for requests of v2.
 type conversion struct{ request, from, to string }
 
 // refusal is the API server's answer to the new CRD.
@@ -223,6 +226,7 @@ type refusal struct {
 }
 
 // question is what the prover is asked of a pair: statusWrites is [contain.Options.StatusWrites].
+// Versions that say the same share a question, see [comparison.firstAlike].
 type question struct {
 	pair
 	statusWrites bool
@@ -271,4 +275,6 @@ type journey struct {
 
 // route has the version of each step of a journey. Under the old CRD, from creates the object, and storing stores it. Under the new CRD, home
 // reads it first, reader reads it last, and to writes it back.
+// For v1beta1 stored as v1 and requested as v2, from is v1beta1, storing v1 of the old CRD, home and
+// reader v1 of the new one, and to v2.
 type route struct{ from, storing, home, reader, to *part }

@@ -147,6 +147,7 @@ func (c *comparison) refusedUpdate(ctx context.Context, to *part) *crossing {
 					if g.Witness == nil {
 						continue
 					}
+					// Several defaults often have the same object as their simplest one.
 					key := compactJSON(g.Witness.Object)
 					if tried[key] || len(tried) >= maxStages {
 						continue

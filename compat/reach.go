@@ -70,9 +70,11 @@ func (c *comparison) findCrossings(ctx context.Context, out *crossings) {
 		for _, from := range c.distinctVersions(c.writtenVersions(), to) {
 			p := pair{from, to}
 			switch {
+			// Nobody writes in such a version, and nothing is read by it.
 			case !to.Served && to != c.readingVersion(from) && !c.storedAnew(to):
 			case !c.affordsCrossing(p, out):
 				return
+			// The comparison of the version with itself has told all but what later writes add.
 			case from.Name == to.Name && to == c.readingVersion(from):
 				c.crossAgain(ctx, p, known, was, out)
 			default:
@@ -280,6 +282,7 @@ func (c *comparison) filledIn(ctx context.Context, p pair, home *part) []contain
 		g.Witness = &contain.Witness{Object: g.Witness.Object, Errors: j.filled}
 		return true
 	}
+	// A finding about a default names the place of that default.
 	blame := func(g contain.Gap, w *contain.Witness) {
 		// What is refused may be another default than the one that was asked about.
 		if i := slices.IndexFunc(lacking, func(l contain.Gap) bool { return speakOf(w.Errors, &l) }); i >= 0 {

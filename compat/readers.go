@@ -18,6 +18,7 @@ import (
 )
 
 // widening is a place at which new objects can hold what no old object could.
+// rule, keyword and message are those of the finding that it becomes if the prover confirms it.
 type widening struct {
 	twin
 	rule, keyword, message string
@@ -257,6 +258,7 @@ func isWiderType(o, n *schema.Node) bool {
 }
 
 // readersRule makes a rule of the widenings that go by its name.
+// The prover is asked once for all rules of this kind.
 func readersRule(rule string) func(context.Context, *comparison) []report.Finding {
 	return func(ctx context.Context, c *comparison) []report.Finding {
 		found := c.surprises.answerOf(func() (all []report.Finding) {
@@ -294,6 +296,7 @@ func withOldKeywords(old, new *props, ws []widening) *props {
 }
 
 // withKeywordsOf returns p with what o says by some keywords.
+// type brings nullable with it, because the type of a null is no other.
 func withKeywordsOf(o, p *props, keywords []string) *props {
 	out := *p
 	for _, keyword := range keywords {

@@ -67,6 +67,7 @@ func (c *comparison) validateHere(ctx context.Context) *refusal {
 	}
 	old, new := c.asInstalled()
 	var frame field.ErrorList
+	// An update of schemas alone needs one validation, that of the new CRD as if nothing were installed.
 	if len(fresh) > 0 || !c.sameFrame() { // an update is held to no more than a creation is, but for what it changes
 		if frame, err = upstream.ValidateCRDUpdate(ctx, withoutSchemas(new), withoutSchemas(old), c.opts.KubeVersion); err != nil {
 			r.err = err
@@ -85,6 +86,7 @@ func (c *comparison) validateHere(ctx context.Context) *refusal {
 	if len(r.errs) == 0 {
 		r.fresh = fresh
 	}
+	// The old CRD has less left to validate, the more it has in common with the new one.
 	if len(fresh) == 0 { // what the new CRD has too is valid: look at the rest first
 		rest := withoutEqualParts(c.old, c.new)
 		if !affords(rest) {
@@ -240,6 +242,7 @@ func hasOneItem(p *props) bool {
 }
 
 // ownMetadata is what the author of a manifest decides of its metadata.
+// A controller or the API server sets all other fields.
 func ownMetadata(m metav1.ObjectMeta) metav1.ObjectMeta {
 	return metav1.ObjectMeta{
 		Name: m.Name, Labels: m.Labels, Annotations: m.Annotations, Finalizers: m.Finalizers, OwnerReferences: m.OwnerReferences,

@@ -1,5 +1,9 @@
 package compat
 
+// Which rules are there, and which one speaks first? The order of the list decides that: the first rule that
+// claims a gap tells it. For example, preserve-unknown-removed stands before property-removed, so that a loss
+// of all unknown fields is not told as the loss of one.
+
 import (
 	"slices"
 )

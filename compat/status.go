@@ -102,6 +102,7 @@ func (c *comparison) withUnfilledStatus(ctx context.Context, p pair, known []con
 	if to == p.to || reader == nil || c.areAlike(reader, p.to) || !p.to.Served {
 		return nil
 	}
+	// The status of these objects is the stored one, so the request cannot have filled it in.
 	ways := c.asStored(c.afterStep(p.from, step{kind: stepDropStatus}), reader)
 	told := gapKeys(known)
 	if p.from.isOld && !p.to.isOld && p.from.Name == p.to.Name { // between versions of different names, reachable does that

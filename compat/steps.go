@@ -21,6 +21,7 @@ import (
 )
 
 // stepKind is what happens in a step.
+// Each kind is a function from the schema of the objects to another schema, see [comparison.schemaAfter].
 type stepKind int
 
 const (
@@ -174,6 +175,7 @@ func requireDefaulted(p, reader *props, depth int) *props {
 }
 
 // withoutNull returns the schema of items or values among which no null is left, with a default for null or none.
+// For items and values, null is what a default replaces; a missing one does not exist.
 func withoutNull(p *props, value *apiextensionsv1.JSON) *props {
 	out := withDefault(p, value)
 	out.Nullable = false
@@ -261,6 +263,7 @@ func dropFields(out, p, q *props, depth int) {
 
 // dropsNull reports whether reading by p drops a field that is null (PruneNonNullableNullsWithoutDefaults in
 // k8s.io/apiextensions-apiserver/pkg/apiserver/schema/defaulting).
+// A field with a default has it in place of the null, and is not dropped.
 func dropsNull(p *props, name string) bool {
 	field, declared := p.Properties[name]
 	if values := extraOf(p); !declared && values != nil {
@@ -356,6 +359,7 @@ func filledBy(p, reader *props, held []*props, depth int) *props {
 }
 
 // withoutStatusDefault returns the schema of p without the default of .status, if p has one and the status subresource.
+// Whoever creates the object gets no status, and the next read fills in the default.
 func withoutStatusDefault(p *part) *props {
 	status, declared := p.props.Properties["status"]
 	if !declared || !hasStatus(p) || !fillsIn(&status) {
@@ -365,6 +369,8 @@ func withoutStatusDefault(p *part) *props {
 }
 
 // unfilledStatus returns the schema of p without the defaults in .status, if p has any and the status subresource.
+// Such a request has the status of the stored object, in which another version has filled in its own
+// defaults.
 func unfilledStatus(p *part) *props {
 	status, declared := p.props.Properties["status"]
 	if !declared || !hasStatus(p) || !fillsBelow(&status) {

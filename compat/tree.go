@@ -1,5 +1,9 @@
 package compat
 
+// What did the author change, field by field? Pages show both schemas as one tree, with each keyword that
+// differs. For example, a description is no change here, and a new pattern is one whether or not it refuses
+// anything.
+
 import (
 	"encoding/json"
 	"maps"

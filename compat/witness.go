@@ -59,6 +59,7 @@ func yamlObject(obj map[string]any, first ...string) *yaml.Node {
 	return n
 }
 
+// Keys that are not among the first come after them, in the order of their names.
 func rankOf(first []string, key string) int {
 	if i := slices.Index(first, key); i >= 0 {
 		return i
@@ -86,6 +87,7 @@ func yamlValue(v any) *yaml.Node {
 }
 
 // formatAsFloat writes a float so that it cannot be taken for an integer.
+// 1e+21 becomes 1.0e+21: without the point, readers of YAML 1.1 take it for a string.
 func formatAsFloat(f float64) string {
 	if f == math.Trunc(f) && math.Abs(f) < 1e15 {
 		return strconv.FormatFloat(f, 'f', 1, 64)
@@ -104,6 +106,8 @@ var plainString = regexp.MustCompile(`^[A-Za-z][A-Za-z0-9_./-]*(:[A-Za-z0-9_./-]
 // notStrings are plain words that YAML 1.1 reads as something else.
 var notStrings = []string{"true", "false", "yes", "no", "on", "off", "y", "n", "null"}
 
+// A plain word such as abc needs no quotes; anything that some reader could take for another type gets
+// them.
 func yamlString(s string) *yaml.Node {
 	n := &yaml.Node{Kind: yaml.ScalarNode, Value: strings.ToValidUTF8(s, "\uFFFD")} // no JSON decoder lets such bytes through
 	if !plainString.MatchString(s) || slices.Contains(notStrings, strings.ToLower(s)) {

@@ -1,5 +1,9 @@
 package report
 
+// Which findings have one cause, and which finding is the same as in the last run? The first question is for
+// readers, the second for alerts of code scanning. Both are answered by what a finding says, without its
+// position in the file.
+
 import (
 	"crypto/sha256"
 	"encoding/hex"

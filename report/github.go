@@ -1,5 +1,8 @@
 package report
 
+// How does a workflow of GitHub show findings beside the changed lines? It prints workflow commands, of which
+// GitHub shows few: the worst causes come first, and the last one says how many are missing.
+
 import (
 	"bytes"
 	"cmp"

@@ -1,5 +1,10 @@
 package report
 
+// How does a report become a page that people keep or send? The page needs no network and no server: style and
+// script are in it, and a Content-Security-Policy with their hashes lets nothing else run. This file fills in
+// what the template html.tmpl shows. For example, each finding has its witness before and after, with the part
+// marked that the new CRD drops or refuses.
+
 import (
 	"bytes"
 	"cmp"

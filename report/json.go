@@ -1,5 +1,8 @@
 package report
 
+// What do programs read? Everything, as the report has it, with the counts on top. docs/schemas describes the
+// form.
+
 import (
 	"bytes"
 	"encoding/json"

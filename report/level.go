@@ -1,5 +1,9 @@
 package report
 
+// How bad is a finding? The levels say whom it hurts and how, from what the API server refuses to what only
+// looks different. For example, a required field that is new can leave stored objects stuck, or only tolerated
+// as long as nobody touches the place.
+
 import "slices"
 
 // Level is a level of harm.

@@ -1,5 +1,9 @@
 package report
 
+// What happens to a witness, and where? The effect of a finding names a place in words; this file finds the
+// lines of that place in the YAML of the object. For example, for "spec.legacy is dropped" the page strikes out
+// the lines of legacy.
+
 import (
 	"regexp"
 	"strconv"

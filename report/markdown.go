@@ -1,5 +1,9 @@
 package report
 
+// How does a report fit into a comment on a pull request? It has a table with a row for each cause and a folded
+// section with the details, within GitHub's limit. Text of the input is written so that it mentions nobody,
+// closes no block and gives no command to a bot.
+
 import (
 	"bytes"
 	"cmp"

@@ -1,5 +1,9 @@
 package report
 
+// What do all formats for people have in common? Texts of the input become visible and short, findings with one
+// cause become a group, and the places of a group are told with what they share. For example, 30 fields under
+// .spec.template that get a maxLength are one group with 30 places.
+
 import (
 	"cmp"
 	"fmt"

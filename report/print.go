@@ -1,5 +1,8 @@
 package report
 
+// Which formats are there, and what may a user choose? A format is a function that appends to a buffer; a list
+// has them all, and the help, the flag and the documentation come out of it.
+
 import (
 	"bytes"
 	"errors"

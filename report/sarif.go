@@ -1,5 +1,9 @@
 package report
 
+// How does code scanning show a report? Each finding is a result in a file and a line, with a fingerprint that
+// keeps its alert open or closes it. For example, an enum value that is removed in a chart is an alert at that
+// line of the chart.
+
 import (
 	"bytes"
 	"cmp"

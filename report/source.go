@@ -1,5 +1,8 @@
 package report
 
+// Which file of the repository has a finding? Positions name what the user compared: files, revisions of git,
+// or sources that are no files at all.
+
 import (
 	"net/url"
 	"path"

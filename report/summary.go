@@ -1,5 +1,8 @@
 package report
 
+// How many findings of which kind are there? Everything that counts findings, from the last line of the text to
+// the fields of the JSON document, goes through this file.
+
 // Summary counts the findings of a report. Every finding counts in exactly one of Fail, Warn, Notes, Suppressed and Off.
 type Summary struct {
 	// CRDs counts all CRDs. FailingCRDs and WarningCRDs count those whose worst finding fails or warns.

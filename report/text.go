@@ -1,5 +1,9 @@
 package report
 
+// How does a report fit on a screen? The default format shows the worst first, within a bound for any input,
+// and ends with the result and the next step. This file has the page as a whole: what comes in which order, how
+// lines are wrapped and coloured, the CRDs without findings, and the last line.
+
 import (
 	"bytes"
 	"cmp"

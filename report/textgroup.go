@@ -1,5 +1,9 @@
 package report
 
+// How is a CRD shown, with its findings? Each cause is a group, with less detail the less room is left. A cause
+// that another CRD has told already takes one line. For example, 40 CRDs of an operator that share a Pod
+// template tell a change in it once.
+
 import (
 	"cmp"
 	"fmt"

@@ -1,5 +1,8 @@
 package main
 
+// How fast is sluice check? The command is measured as users run it, as a process, on a small pair, on large
+// ones, and on pairs that are made to cost a lot.
+
 import (
 	"bytes"
 	"context"

@@ -1,5 +1,8 @@
 package main
 
+// How soon does a changed setting count, and how much memory does the controller of features take? Both are
+// asked of a real API server.
+
 import (
 	"context"
 	"encoding/json"
@@ -169,6 +172,7 @@ func memoryWith(ctx context.Context, b bench, kinds []gatedKind) (peak, then int
 		return 0, 0, err
 	}
 	// The controller compiles one component after the other, and waits for the API server to have type-checked the policies of each.
+	// The memory is read only after that, because compiling is what takes most.
 	err = clustertest.Until(ctx, patience, "the components to be enforced", func(ctx context.Context) error {
 		for _, k := range kinds {
 			var c v1alpha1.Component

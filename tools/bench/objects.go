@@ -1,5 +1,8 @@
 package main
 
+// How fast are stored objects checked? The command lists them page by page, and a client that only lists is the
+// measure of what is possible.
+
 import (
 	"context"
 	"errors"
@@ -106,6 +109,7 @@ func storeObjects(ctx context.Context, api rest.Interface) error {
 		return err
 	}
 	var group errgroup.Group
+	// More calls at once only wait in the API server.
 	group.SetLimit(4 * runtime.NumCPU())
 	for i := range storedObjects {
 		group.Go(func() error {

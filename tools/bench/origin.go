@@ -1,5 +1,8 @@
 package main
 
+// Where do the resolvers of the bench fetch from? Git's own server serves repositories that are made here: a
+// catalog of many files, and a folder with a million names.
+
 import (
 	"bufio"
 	"bytes"

@@ -1,5 +1,8 @@
 package main
 
+// What has a process used? Times and memory come from the kernel: from the exit of a child, or from /proc while
+// a server goes on.
+
 import (
 	"bytes"
 	"context"

@@ -1,5 +1,8 @@
 package main
 
+// How many requests does a cluster resolve in a second, and who spends the time? The processor time of each
+// part is divided by the number of requests.
+
 import (
 	"cmp"
 	"context"

@@ -1,5 +1,8 @@
 package main
 
+// What runs while a controller is measured? Sluice as its manifests install it, with each role as a process of
+// its own, on an API server without nodes.
+
 import (
 	"context"
 	"errors"

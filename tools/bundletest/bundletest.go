@@ -51,6 +51,7 @@ type File struct {
 }
 
 // Tar returns a tar with these files.
+// The files have mode 0600 and no time. A name may be one that no extractor should follow, such as ../x.
 func Tar(files ...File) []byte {
 	var buf bytes.Buffer
 	w := tar.NewWriter(&buf)
@@ -87,6 +88,7 @@ type Registry struct {
 }
 
 // NewRegistry returns a repository in the registry at host, reached through t. The registry has TLS.
+// path is that of the repository, such as catalog/tasks. The registry need not run yet.
 func NewRegistry(host, path string, t http.RoundTripper, opts ...remote.Option) (*Registry, error) {
 	repo, err := name.NewRepository(host + "/" + path)
 	if err != nil {
@@ -156,6 +158,7 @@ func (r *Registry) PushManifest(ctx context.Context, tag string, raw []byte, med
 }
 
 // PushIndex puts an index of images that are in the registry already.
+// Whether the images are there is not checked.
 func (r *Registry) PushIndex(ctx context.Context, tag string, images ...v1.Descriptor) (v1.Hash, error) {
 	raw, err := json.Marshal(v1.IndexManifest{SchemaVersion: 2, MediaType: types.OCIImageIndex, Manifests: images})
 	if err != nil {
@@ -216,6 +219,7 @@ func (r *Registry) Sign(ctx context.Context, digest, image v1.Hash, keys ...cryp
 }
 
 // SignMessage signs as cosign does: SHA-256 for ECDSA and RSA, the message itself for Ed25519.
+// Other kinds of keys fail when they sign.
 func SignMessage(message []byte, key crypto.Signer) ([]byte, error) {
 	if _, ok := key.Public().(ed25519.PublicKey); ok {
 		return key.Sign(rand.Reader, message, crypto.Hash(0))

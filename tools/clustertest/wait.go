@@ -41,6 +41,7 @@ func Until(ctx context.Context, most time.Duration, what string, check func(ctx 
 }
 
 // Eventually calls check until it returns nil, and fails the test if it does not within [Patience].
+// what completes the sentence: waiting for what.
 func Eventually(t testing.TB, what string, check func(ctx context.Context) error) {
 	t.Helper()
 	if err := Until(t.Context(), Patience, what, check); err != nil {

@@ -21,6 +21,7 @@ import (
 var Manifest []byte
 
 // CRD returns the CRD of widgets.
+// Each call decodes it anew, so that a test may change it.
 func CRD() (*apiextensionsv1.CustomResourceDefinition, error) {
 	crd := &apiextensionsv1.CustomResourceDefinition{}
 	return crd, yaml.UnmarshalStrict(Manifest, crd)
@@ -30,6 +31,7 @@ func CRD() (*apiextensionsv1.CustomResourceDefinition, error) {
 var sizes = map[string]string{"S": "small", "M": "medium", "L": "large"}
 
 // Fault is a mistake, and what a check has to say of it.
+// The tests of the check and those of the command go through the same list.
 type Fault struct {
 	Name string
 	// Rule and Path are those of the finding about v1beta1, and Witness is part of its object.
@@ -94,6 +96,7 @@ func Widgets(f string, sleep func(time.Duration)) func(obj map[string]any, to st
 }
 
 // spoil makes the mistakes that do not depend on the version.
+// It runs after the conversion, on what a converter without the fault would have returned.
 func spoil(obj map[string]any, f string, sleep func(time.Duration)) {
 	meta, _ := obj["metadata"].(map[string]any)
 	spec, _ := obj["spec"].(map[string]any)

@@ -48,6 +48,7 @@ func First() uint64 {
 func All() bool { return roundsFactor() >= 1 }
 
 // Takes reports whether a test that goes through a list tries the case at index i: each tenth, beginning with First, or all.
+// With SLUICE_ROUNDS above 1 it takes all, as with 1.
 func Takes(i int) bool {
 	step := max(1, int(math.Round(1/roundsFactor())))
 	return (uint64(i)+First())%uint64(step) == 0 //nolint:gosec // an index and a step are positive

@@ -1,5 +1,8 @@
 package featuregen
 
+// Do the evaluator and the policies agree? A trial has both for one world, and judges pairs of objects by each.
+// For example, if the evaluator refuses .spec.mode, a policy has to name that place.
+
 import (
 	"context"
 	"fmt"

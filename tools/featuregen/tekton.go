@@ -1,5 +1,8 @@
 package featuregen
 
+// Does a declaration of Tekton's features say what Tekton's own webhook says? The table here has each part that
+// the webhook gates, in each object that can hold it.
+
 import (
 	"cmp"
 	"fmt"

@@ -1,5 +1,8 @@
 package featuregen
 
+// What do a component, its features and its objects look like? A world draws all of them, good ones and bad
+// ones, from one source of randomness.
+
 import (
 	"fmt"
 	"maps"

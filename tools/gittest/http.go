@@ -39,6 +39,7 @@ type Server struct {
 }
 
 // NewServer starts a server that ends with the test.
+// Its root is a new folder, in which a test makes its repositories.
 func NewServer(t testing.TB, withTLS bool) *Server {
 	t.Helper()
 	s := &Server{Root: t.TempDir()}
@@ -61,6 +62,7 @@ func (s *Server) Set(i Intercept) {
 	s.intercept = i
 }
 
+// It counts the bytes of answers on their way.
 type counter struct {
 	http.ResponseWriter
 

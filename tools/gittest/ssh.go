@@ -142,6 +142,7 @@ func (s *SSHServer) serveSession(channel ssh.Channel, requests <-chan *ssh.Reque
 }
 
 // runUploadPack runs git-upload-pack as the command line asks.
+// Only this command is run, on a repository below the root. The exit code goes to the client.
 func (s *SSHServer) runUploadPack(channel ssh.Channel, line string, env []string) {
 	defer func() { _ = channel.Close() }()
 	if s.Hold != nil {
@@ -167,6 +168,7 @@ func (s *SSHServer) runUploadPack(channel ssh.Channel, line string, env []string
 }
 
 // Secret is the data of a Secret that opens the server.
+// The keys are those that Kubernetes' type kubernetes.io/ssh-auth has, and known_hosts besides.
 func (s *SSHServer) Secret() map[string][]byte {
 	host, port, err := net.SplitHostPort(s.Address)
 	if err != nil {

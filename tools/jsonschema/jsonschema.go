@@ -79,6 +79,7 @@ func (m *Maker) Document(typ reflect.Type, title, apiVersion, kind string) Objec
 // Of is the schema of a type. A slice, a map or a pointer without omitempty may be null.
 // Types are described in place and not by references: the documents are small, and a reader finds all at
 // once.
+// A type that contains itself ends the test: it would need references.
 func (m *Maker) Of(typ reflect.Type) Object {
 	m.t.Helper()
 	if s := m.Special[typ]; s != nil {
@@ -156,6 +157,7 @@ func (m *Maker) addFields(typ reflect.Type, properties Object, required *[]strin
 			within = within.Elem()
 		}
 		switch {
+		// Its own schema says more than its fields would.
 		case f.Anonymous && name == "" && m.Special[within] != nil:
 			m.mergeSpecial(m.Special[within], properties, required)
 			continue
@@ -168,6 +170,7 @@ func (m *Maker) addFields(typ reflect.Type, properties Object, required *[]strin
 			name = f.Name
 		}
 		property := m.Of(f.Type)
+		// A field without omitempty is always written, if only as null.
 		optional := strings.Contains(options, "omitempty") || strings.Contains(options, "omitzero")
 		if text := m.commentOf(typ, f.Name); text != "" {
 			property = maps.Clone(property)

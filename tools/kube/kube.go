@@ -99,6 +99,7 @@ func (c *Client) Apply(ctx context.Context, file string, dryRun bool) error {
 }
 
 // ApplyObject is [Client.Apply] for one object.
+// Conflicts with other managers are forced.
 func (c *Client) ApplyObject(ctx context.Context, u *unstructured.Unstructured, dryRun bool) error {
 	o := metav1.ApplyOptions{FieldManager: "sluice-demo", Force: true}
 	if dryRun {

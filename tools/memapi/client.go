@@ -1,5 +1,8 @@
 package memapi
 
+// How does a test change objects while a controller runs? As a user with a name of its own, through the same
+// code as the controller, so that hooks and field managers see it.
+
 import (
 	"bytes"
 	"encoding/json"

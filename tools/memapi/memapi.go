@@ -324,6 +324,7 @@ func (s *Server) answerCall(r *http.Request, c *Call, k Kind, failure *apierrors
 	case "list":
 		return http.StatusOK, s.listObjects(r, c, k, as), nil
 	}
+	// Reviews are not stored.
 	if k.Kind == "" {
 		return http.StatusCreated, c.Body, nil
 	}

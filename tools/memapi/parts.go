@@ -1,5 +1,8 @@
 package memapi
 
+// What else does a client need? Patches, field managers, selectors, watches and discovery, each as far as
+// controllers use it.
+
 import (
 	"encoding/json"
 	"errors"
@@ -205,6 +208,8 @@ func (s *Server) watchStream(r *http.Request, c *Call, k Kind) io.ReadCloser {
 	var first []map[string]any
 	s.mu.Lock()
 	at, err := strconv.Atoi(q.Get("resourceVersion"))
+	// The API server sends what is there for version 0 and for none, and for clients that ask for it
+	// (KEP-3157).
 	initial := err != nil || at == 0 || q.Get("sendInitialEvents") == "true"
 	if initial {
 		at = s.version
@@ -224,6 +229,7 @@ func (s *Server) watchStream(r *http.Request, c *Call, k Kind) io.ReadCloser {
 			mark := as(k, map[string]any{"apiVersion": k.apiVersion(), "kind": k.Kind, "metadata": map[string]any{
 				"resourceVersion": strconv.Itoa(at), "annotations": map[string]any{"k8s.io/initial-events-end": "true"},
 			}})
+			// It tells the client that it has all objects.
 			if send("BOOKMARK", mark) != nil {
 				return
 			}

@@ -1,5 +1,8 @@
 package memapi
 
+// How is an object written? The steps are those of the API server: the change, the preconditions, the fields
+// that the server owns, the managers of fields, and the event for watches.
+
 import (
 	"encoding/json"
 	"errors"
@@ -66,6 +69,7 @@ func (s *Server) writeObject(r *http.Request, c *Call, k Kind, body []byte) (int
 		is.SetNamespace(c.Namespace)
 	}
 	if old != nil {
+		// An empty resource version means that the client does not care, as in Kubernetes.
 		if v := is.GetResourceVersion(); v != "" && v != was.GetResourceVersion() {
 			return 0, nil, apierrors.NewConflict(gr, c.Name, errors.New("the object has been modified; please apply your changes to the latest version and try again"))
 		}
@@ -154,6 +158,7 @@ func (s *Server) storeObject(c *Call, k Kind, at place, old map[string]any, is *
 	if old != nil && reflect.DeepEqual(toMap(nil, old), toMap(nil, is.Object)) {
 		return
 	}
+	// A dry run gets the conditions of an established CRD as well, but no kind is served because of it.
 	if k.Resource == crds {
 		s.establishCRD(is.Object, c.DryRun)
 	}
@@ -165,6 +170,7 @@ func (s *Server) storeObject(c *Call, k Kind, at place, old map[string]any, is *
 }
 
 // nowInSeconds is the time in the bubble of testing/synctest in which the tests run, to the second, as the API server has it.
+// Timestamps of Kubernetes have no fractions.
 func nowInSeconds() time.Time { return time.Now().UTC().Truncate(time.Second) } //nolint:forbidigo // the clock of the bubble
 
 // putStored stores an object, or removes it for nil, and wakes the watches. The caller holds the lock.

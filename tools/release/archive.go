@@ -1,5 +1,8 @@
 package main
 
+// How are files packed so that two builds give the same bytes? Names are sorted, and all times are that of the
+// commit.
+
 import (
 	"archive/tar"
 	"archive/zip"

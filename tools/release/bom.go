@@ -1,5 +1,8 @@
 package main
 
+// What is in a program or an image? The bill of materials comes from the program itself, which has the list of
+// its modules.
+
 import (
 	"bytes"
 	"debug/buildinfo"

@@ -1,5 +1,8 @@
 package main
 
+// What do people download? Archives with the program, completions and man pages, the Helm chart, and the
+// manifests.
+
 import (
 	"bytes"
 	"context"
@@ -125,6 +128,7 @@ func (r *release) writeChart() error {
 		return err
 	}
 	number := strings.TrimPrefix(r.version, "v")
+	// The lines are searched with their line breaks, so that no other line can be hit.
 	changes := map[string][][2]string{
 		"sluice/Chart.yaml":  {{"\nversion: 0.0.0\n", "\nversion: " + number + "\n"}, {"\nappVersion: 0.0.0\n", "\nappVersion: " + r.version + "\n"}},
 		"sluice/values.yaml": {{"\nimage: \"\"\n", "\nimage: " + r.imageReference() + "\n"}},

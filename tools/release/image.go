@@ -1,5 +1,8 @@
 package main
 
+// What is in the image, and who can check it? The program, git with its libraries, and roots of trust; bills of
+// materials and the provenance refer to the image by its digest.
+
 import (
 	"archive/tar"
 	"bytes"
@@ -95,6 +98,7 @@ func (r *release) buildImage(ctx context.Context, programs []program) error {
 	for _, b := range boms {
 		attachments["application/vnd.cyclonedx+json"] = append(attachments["application/vnd.cyclonedx+json"], b.json)
 	}
+	// The order is fixed, so that two builds write the same index.
 	for _, kind := range []string{"application/vnd.cyclonedx+json", "application/vnd.in-toto+json"} {
 		for _, content := range attachments[kind] {
 			artifact, err := artifactOf(kind, content, *subject)
@@ -165,6 +169,7 @@ func (r *release) platformImage(ctx context.Context, p program) (v1.Image, []deb
 	if err != nil {
 		return nil, nil, err
 	}
+	// The program has a layer of its own, so that a new release sends that layer alone.
 	own := []file{{name: "usr/bin/sluice", mode: 0o755, content: binary}, {name: "usr/share/doc/sluice/LICENSE", mode: 0o644, content: licence}}
 	image := mutate.ConfigMediaType(mutate.MediaType(empty.Image, types.OCIManifestSchema1), types.OCIConfigJSON)
 	for _, files := range [][]file{base, own} {
@@ -296,6 +301,7 @@ func (p *debianPackage) takeFiles(data []byte) (out []file, err error) {
 			ok, err := path.Match(pattern, name)
 			return ok && err == nil
 		})
+		// Folders are made again by withFolders, with modes that are known.
 		if !fits || h.Typeflag == tar.TypeDir {
 			continue
 		}
@@ -305,6 +311,7 @@ func (p *debianPackage) takeFiles(data []byte) (out []file, err error) {
 		}
 		out = append(out, f)
 	}
+	// The copyright alone would mean that Debian has moved the files.
 	if len(out) < 2 {
 		return nil, fmt.Errorf("the package %s has %d of the files %v", p.name, len(out), patterns)
 	}

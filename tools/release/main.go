@@ -46,6 +46,7 @@ type release struct {
 	version, image, out string
 	platforms           []string
 	// flags are more of those with which the programs are built.
+	// Tests add some that make the build faster.
 	flags []string
 	// time is that of the commit, commit its name.
 	time   time.Time
@@ -65,12 +66,14 @@ func (r *release) runRelease(ctx context.Context, only string) error {
 	if r.image == "" {
 		return errors.New("--image is missing: name the image without a tag, such as registry.example.com/sluice")
 	}
+	// The image takes longest to build, so that the files can be made alone.
 	if only != "" && only != "image" && only != "files" {
 		return fmt.Errorf("--only=%s: want image or files", only)
 	}
 	if err := r.describeCommit(ctx); err != nil {
 		return err
 	}
+	// The folder beside it is on the same file system, so that the rename at the end is one step.
 	out, err := filepath.Abs(r.out) // other programs take a relative folder for one below another place
 	if err != nil {
 		return err

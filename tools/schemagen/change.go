@@ -1,5 +1,8 @@
 package schemagen
 
+// How do schemas change in upgrades? One to three keywords at random places, each in a way that authors change
+// it.
+
 import (
 	"maps"
 	"slices"

@@ -1,5 +1,8 @@
 package schemagen
 
+// Which changes of a CRD cost most to compare? Each pair here makes one thing large: the number of fields, the
+// length of a pattern, the depth of rules. Tests hold the budget against them.
+
 import (
 	"fmt"
 	"strings"
@@ -46,6 +49,7 @@ func objectWithRules(rules string) string {
 }
 
 // manyRules are many rules on one object.
+// All of them are read, and compiled, for one object.
 func (h hostile) manyRules(each int, rule func(i int) string) string {
 	return objectWithRules(h.joinMany(each, func(i int) string { return `{rule: "` + rule(i) + `"}` }))
 }
@@ -59,11 +63,13 @@ func (h hostile) nestedChains(depth, each int, more, leaf string) string {
 }
 
 // versionWith is one version with the given properties in its spec.
+// The text is in flow style and has no line break.
 func versionWith(name string, storage bool, properties string) string {
 	return fmt.Sprintf("{name: %s, served: true, storage: %t, schema: {openAPIV3Schema: {type: object, properties: {spec: {type: object, properties: {%s}}}}}}", name, storage, properties)
 }
 
 // widgetsCRD is a CRD with the given versions.
+// It is all of a CRD but its schemas, in two lines.
 func widgetsCRD(versions string) string {
 	return `{apiVersion: apiextensions.k8s.io/v1, kind: CustomResourceDefinition, metadata: {name: widgets.example.com}, spec: {group: example.com,
 names: {kind: Widget, listKind: WidgetList, plural: widgets, singular: widget}, scope: Namespaced, versions: [` + versions + "]}}\n"

@@ -1,5 +1,8 @@
 package schemagen
 
+// Which costs has nobody thought of? A random schema gets a few things that are many or huge, in combinations
+// that no list has.
+
 import (
 	"fmt"
 	"maps"
@@ -41,6 +44,7 @@ func (g *Gen) inflateBelow(p *props, n, depth int) {
 }
 
 // inflateOne makes one thing of p many or huge.
+// Booleans and values of any type can only have many branches.
 func (g *Gen) inflateOne(p *props, n int) {
 	switch p.Type {
 	case "object":
@@ -184,6 +188,7 @@ func (g *Gen) inflateString(p *props, n int) {
 }
 
 // inflateBranches gives p many branches of one junctor.
+// The branches exclude each other or overlap, by the type.
 func (g *Gen) inflateBranches(p *props, n int) {
 	branches := make([]props, n)
 	for i := range branches {
@@ -241,6 +246,7 @@ func (g *Gen) hugeBound(n int) int64 {
 	return int64(n) * int64(n)
 }
 
+// The enum has the integers from 0 to n-1.
 func numbersBelow(n int) []apiextensionsv1.JSON {
 	out := make([]apiextensionsv1.JSON, n)
 	for i := range out {

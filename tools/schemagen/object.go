@@ -1,5 +1,7 @@
 package schemagen
 
+// Which objects does a schema meet? Most that are drawn fit it, some nearly, and a few not at all.
+
 import (
 	"maps"
 	"regexp"
@@ -11,6 +13,7 @@ import (
 )
 
 // Object returns an object of the resource, mostly as the schema wants it: kind and apiVersion are example.com/v1 Example.
+// A schema that draws no object, which happens now and then, gives an empty one.
 func (g *Gen) Object(root *props) map[string]any {
 	v, _ := g.Value(root, 0).(map[string]any)
 	if v == nil {
@@ -156,6 +159,7 @@ func (g *Gen) drawRecord(p *props, depth int) any {
 }
 
 // drawJunk returns a small value of any type.
+// Deeper than six levels it is a scalar.
 func (g *Gen) drawJunk(depth int) any {
 	n := g.IntN(9)
 	if depth > 6 {

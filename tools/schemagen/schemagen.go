@@ -41,9 +41,11 @@ var (
 
 func pickOne[T any](g *Gen, from []T) T { return from[g.IntN(len(from))] }
 
+// It draws once, whatever the answer, so that the draws after it stay the same.
 func (g *Gen) chance(percent int) bool { return g.IntN(100) < percent }
 
 // Schema returns the schema of a resource: an object with spec and perhaps status.
+// A status comes to one schema of five, and spec is required in some, as in real CRDs.
 func (g *Gen) Schema() *props {
 	root := &props{Type: "object", Properties: map[string]props{"spec": *g.drawObject(3)}}
 	if g.chance(20) {
@@ -97,6 +99,7 @@ func (g *Gen) drawNode(depth int) *props {
 func (g *Gen) drawString() *props {
 	p := &props{Type: "string"}
 	switch g.IntN(7) {
+	// Two draws of seven leave the string without any keyword.
 	case 0:
 		p.Enum = g.drawEnum()
 	case 1:

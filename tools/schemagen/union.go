@@ -1,5 +1,8 @@
 package schemagen
 
+// What do projects write as unions, one of several members by a type or by presence? The schemas here have such
+// rules over small domains, so that a proof can be held against all objects.
+
 import (
 	"maps"
 	"regexp"
@@ -24,6 +27,9 @@ func (g *Gen) Union() *props {
 }
 
 // unionFields are the fields of a record, and how many of a hundred records have one.
+// A name stands for a type in all schemas: type is the discriminator, a a member, b a number, c a list of
+// texts, on a switch, s a text, l a list of objects, m a map, u a union inside, and k an object that
+// keeps unknown fields.
 var unionFields = []struct {
 	name    string
 	percent int
@@ -59,8 +65,10 @@ func (g *Gen) unionRecord(depth int, old bool) *props {
 // unionField returns the schema of a field by its name, nil where depth allows none.
 func (g *Gen) unionField(name string, depth int, old bool) *props {
 	switch name {
+	// The discriminator has at most three values, with a member or a rule for each.
 	case "type", "kind":
 		return &props{Type: "string", Enum: g.someOf("A", "B", "C")}
+	// Values are drawn from 0 to 3, with bounds or without.
 	case "b", "n":
 		p := &props{Type: "integer", Nullable: g.chance(8)}
 		if g.chance(30) {
@@ -72,6 +80,7 @@ func (g *Gen) unionField(name string, depth int, old bool) *props {
 		return p
 	case "on":
 		return &props{Type: "boolean"}
+	// A text of up to three letters, sometimes with an enum.
 	case "s", "name":
 		p := &props{Type: "string", MaxLength: new(int64(1 + g.IntN(3)))}
 		if g.chance(20) {
@@ -81,17 +90,20 @@ func (g *Gen) unionField(name string, depth int, old bool) *props {
 			p.MinLength = new(int64(1))
 		}
 		return p
+	// A list of texts, sometimes a set.
 	case "c", "values":
 		p := &props{Type: "array", Items: &apiextensionsv1.JSONSchemaPropsOrArray{Schema: g.unionField("s", depth, false)}, MaxItems: new(int64(1 + g.IntN(3)))}
 		p.XListType = pickOne(g, []*string{nil, nil, new("set"), new("atomic")})
 		return p
 	case "a":
 		return g.unionMember(old)
+	// A map of up to two numbers.
 	case "m":
 		return &props{
 			Type: "object", MaxProperties: new(int64(1 + g.IntN(2))),
 			AdditionalProperties: &apiextensionsv1.JSONSchemaPropsOrBool{Allows: true, Schema: g.unionField("n", depth, false)},
 		}
+	// Everything is kept in it, so that unknown fields are tried as well.
 	case "k":
 		return &props{Type: "object", XPreserveUnknownFields: new(true)}
 	case "l":
@@ -148,6 +160,7 @@ func (g *Gen) unionList(old bool) *props {
 }
 
 // someOf returns some of the words as an enum, at least one.
+// The first word is drawn, so that no word is more frequent than others.
 func (g *Gen) someOf(words ...string) []apiextensionsv1.JSON {
 	first := pickOne(g, words)
 	out := []apiextensionsv1.JSON{rawJSON(first)}
@@ -229,6 +242,7 @@ func declaresFieldsOf(p *props, text string) bool {
 }
 
 // drawMember draws a name of a field of p, other than the discriminator.
+// A record without members gets a, a name that most other records have.
 func (g *Gen) drawMember(p *props) string {
 	out := slices.DeleteFunc(slices.Sorted(maps.Keys(p.Properties)), func(name string) bool { return name == "type" })
 	if len(out) == 0 {
@@ -312,6 +326,8 @@ func (g *Gen) recordRule(p *props, old bool) string {
 	return text
 }
 
+// listRule draws a rule about a list as a whole, whose items have a name, and perhaps a kind, a number
+// and values.
 func (g *Gen) listRule(old bool) string {
 	if old && g.chance(20) {
 		return pickOne(g, listUpdates)
@@ -319,6 +335,7 @@ func (g *Gen) listRule(old bool) string {
 	return g.fillRule(&props{}, listRules)
 }
 
+// memberRule draws a rule about one member, which has a number, a text and a switch at most.
 func (g *Gen) memberRule(old bool) string {
 	if old && g.chance(25) {
 		return pickOne(g, memberUpdates)

@@ -1,5 +1,8 @@
 package schemagen
 
+// How do unions and their rules change? Members come and go, rules are written in another way, and values near
+// the border between accepted and refused are drawn.
+
 import (
 	"encoding/json"
 	"maps"
@@ -25,6 +28,8 @@ func (g *Gen) ChangeUnion(root *props) *props {
 }
 
 // dropRules removes the rules that mention fields which are gone.
+// It goes down through items and properties, because a field may be mentioned by a rule of any object
+// around it.
 func dropRules(p *props) {
 	p.XValidations = slices.DeleteFunc(p.XValidations, func(r apiextensionsv1.ValidationRule) bool { return !declaresFieldsOf(p, r.Rule) })
 	if p.Items != nil {
@@ -175,12 +180,15 @@ func (g *Gen) changeRecord(p *props, name string, depth int, old bool) {
 		if len(p.Required) > 0 && !slices.Contains(p.Required, "name") {
 			p.Required = p.Required[1:]
 		}
+	// Another default, or none.
 	case 5:
 		g.fillDefault(p, 60)
+	// Unknown fields are kept, or no longer. A map cannot keep them.
 	case 6:
 		if p.XPreserveUnknownFields = nil; g.chance(50) && p.AdditionalProperties == nil {
 			p.XPreserveUnknownFields = new(true)
 		}
+	// Other junctors, or none.
 	case 7:
 		if record {
 			p.OneOf, p.AnyOf, p.Not, p.AllOf = nil, nil, nil, nil
@@ -188,6 +196,7 @@ func (g *Gen) changeRecord(p *props, name string, depth int, old bool) {
 				g.unionJunctor(p)
 			}
 		}
+	// Another number of keys, and null becomes allowed or not. The spec itself is never null.
 	case 8:
 		if p.MaxProperties != nil {
 			p.MaxProperties = new(int64(1 + g.IntN(3)))
@@ -255,6 +264,7 @@ func (g *Gen) Values(most int, sides ...*props) []any {
 	}
 	switch p.Type {
 	case "string":
+		// All words of all enums are tried, and some others if a side has no enum.
 		words := []string{}
 		for _, s := range sides {
 			for _, e := range s.Enum {
@@ -279,6 +289,8 @@ func (g *Gen) Values(most int, sides ...*props) []any {
 		for i, s := range sides {
 			items[i] = s.Items.Schema
 		}
+		// Lists of no, one and two items are enough for rules that compare items with each other; one
+		// of three is for the bounds.
 		one := g.Values(6, items...)
 		out = append(out, []any{})
 		for _, x := range one {
@@ -295,6 +307,7 @@ func (g *Gen) Values(most int, sides ...*props) []any {
 }
 
 // pickSome returns at most so many of the values.
+// The order of all is lost if there are too many.
 func (g *Gen) pickSome(most int, all []any) []any {
 	if len(all) > most {
 		g.Shuffle(len(all), func(i, j int) { all[i], all[j] = all[j], all[i] })

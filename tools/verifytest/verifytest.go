@@ -152,6 +152,8 @@ func (s Sigstore) bundleOf(t testing.TB, e *ca.TestEntity) *protobundle.Bundle {
 }
 
 // promisedEntry is an entry with the log's signature, which makes its time reliable.
+// The promise is the signature of Rekor over the entry (SignedEntryTimestamp), which cosign accepts in
+// place of a proof of inclusion.
 func (s Sigstore) promisedEntry(t testing.TB, entry *tlog.Entry) *protorekor.TransparencyLogEntry {
 	t.Helper()
 	e := entry.TransparencyLogEntry()
@@ -197,6 +199,7 @@ func Stamps(stamps ...[]byte) *protobundle.TimestampVerificationData {
 }
 
 // Statement is cosign's statement about an image, or one with another predicate.
+// The digest is hexadecimal, without the name of the algorithm.
 func Statement(t testing.TB, digest, predicate string) []byte {
 	t.Helper()
 	text, err := json.Marshal(map[string]any{
@@ -231,6 +234,7 @@ func KeyBundle(t testing.TB, digest string, key crypto.Signer, o Signing) []byte
 
 // Message signs a message with a certificate and returns the signature, the certificate, the entry of the log and a
 // timestamp.
+// The certificate is DER, the timestamp a response of RFC 3161.
 func (s Sigstore) Message(t testing.TB, message []byte, o Signing) (sig []byte, cert []byte, entry *protorekor.TransparencyLogEntry, stamp []byte) {
 	t.Helper()
 	o = o.withDefaults()

@@ -1,5 +1,8 @@
 package nodeless
 
+// Who runs the Deployments where no kubelet does? The node looks at them again and again, starts one process
+// for each, and writes the status that controllers would write.
+
 import (
 	"cmp"
 	"context"

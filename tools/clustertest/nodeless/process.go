@@ -1,5 +1,8 @@
 package nodeless
 
+// How is a role of Sluice run and asked as a process? It is started with its flags, ready when its own check
+// says so, and ended as the kubelet ends a container.
+
 import (
 	"context"
 	"errors"
