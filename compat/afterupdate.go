@@ -21,8 +21,8 @@ import (
 	"sluice.dev/schema/upstream"
 )
 
-// These expressions read the rule as text and not as CEL: what they do not recognise keeps its optional value, which
-// the prover then reports as a rule that it cannot follow. So a mistake here costs an answer and never a proof.
+// These expressions read the rule as text and not as CEL. A rule that uses the optional value
+// in another way keeps it, as optional.of(oldSelf).
 var (
 	hasOldValue = regexp.MustCompile(`\boldSelf\s*\.\s*hasValue\(\s*\)`)
 	oldValue    = regexp.MustCompile(`\boldSelf\s*\.\s*value\(\s*\)`)

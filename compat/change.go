@@ -167,7 +167,8 @@ func (c *comparison) findingOf(ch *change) report.Finding {
 }
 
 // withRefusedApply adds to an effect that no server-side apply passes, and why.
-// Server-side apply (KEP-555) reads the stored object by the new schema before it merges. Ratcheting (KEP-4008) has no part in that.
+// Server-side apply (KEP-555) reads the stored object by the new schema before it merges. Ratcheting (KEP-4008)
+// has no part in that.
 func withRefusedApply(effect, why string) string {
 	refused := "every server-side apply to the stored object is refused, whatever it applies: " + brief.Clip(why, maxInline)
 	if why == effect { // nothing else is wrong

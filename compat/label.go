@@ -18,8 +18,8 @@ import (
 
 // suspectLabels returns the rules about updates of a new version that may refuse to set a label. The API server converts the old value to
 // that version and does not fill in its defaults, so the old value can lack what the new one has.
-// Each rule that the prover cannot show to allow such an update is suspect, unless it already fails to be shown for
-// updates that keep every field. The rules of [withLabelRules] describe these updates to the prover.
+// A rule stays suspect if the prover shows neither that it allows all updates with these old values,
+// nor that it allows those that only set a label. The rules of [withLabelRules] describe the latter to the prover.
 func (c *comparison) suspectLabels(to *part) []contain.Gap {
 	var readings []contain.Reading
 	var held []*props

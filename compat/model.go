@@ -117,8 +117,8 @@ type comparison struct {
 	newParts []*part
 	// oldConversions and newConversions are what a webhook has to convert under each of the CRDs.
 	oldConversions, newConversions []conversion
-	// A version that is gone is in no pair: rules about versions report it.
 	// pairs are the versions that are compared with themselves, in the order of the old CRD.
+	// A version that is gone is in no pair: rules about versions report it.
 	pairs    []pair
 	gaps     map[pair][]contain.Gap
 	answers  map[question]answer
@@ -177,8 +177,8 @@ type part struct {
 	unchecked bool
 	// onlyLost is set by the step nameUnknown: the question about this version is only what is pruned.
 	onlyLost bool
-	// With it the prover knows that a value which the narrower schema refuses for a new reason was accepted before.
 	// within accepts at each place what this version accepts there; nil if none is known. See afterStep.
+	// With it the prover knows that a value which the narrower schema refuses for a new reason was accepted before.
 	within *part
 	props  *props // as the API server sees it: everything is kept under spec.preserveUnknownFields
 

@@ -238,8 +238,9 @@ func (c *comparison) addCrossing(ctx context.Context, x crossing, before bool, o
 }
 
 // crossNew looks at what objects that only the new CRD can hold, written in one of its versions, meet in another one.
-// No stored object is harmed, so these become warnings. A refusal of an object with defaults filled in is left out,
-// because the object was written without them.
+// No stored object is harmed, so these become warnings. A refusal of objects before their defaults are filled
+// in is left out,
+// because a default may mend it.
 func (c *comparison) crossNew(ctx context.Context, p pair, known told, was func() told, out *crossings) {
 	stored := storageVersionOf(c.newParts)
 	if c.sameAsBefore(p.from, p.to) && !c.storageMoves() || fitsWithoutQuestion(p.from, stored, p.to) {

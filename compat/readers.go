@@ -55,7 +55,8 @@ func wideningsBetween(old, new *schema.Node) []widening {
 
 // mayRefuseNull reports whether a field or a value that keeps null now, or gets a default in its place, has an enum, or is in an object that counts its fields or
 // has junctors or rules, which may ask for the field. The API server dropped null from requests, and may refuse it now.
-// So far the API server dropped the null before it validated. Now it keeps it: an enum lacks null, null counts as a property, and rules see it.
+// So far the API server dropped the null before it validated. Now it keeps it: an enum lacks null, null counts
+// as a property, and rules see it.
 func (w *widening) mayRefuseNull(to *props) bool {
 	last := len(w.path) - 1
 	if w.keyword != "nullable" && w.keyword != "default" || last < 0 || w.path[last].Kind == contain.AnyItem {

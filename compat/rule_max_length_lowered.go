@@ -2,7 +2,8 @@ package compat
 
 import "sluice.dev/report"
 
-// maxLengthLowered claims strings with more runes than the new bound; bytes do not count. If an enum keeps strings short anyway, there is no gap.
+// maxLengthLowered claims strings with more runes than the new bound; bytes do not count. If an enum keeps
+// strings short anyway, there is no gap.
 var maxLengthLowered = Rule{
 	ID:     "max-length-lowered",
 	Level:  report.ObjectsRatcheted,

@@ -2,7 +2,8 @@ package compat
 
 import "sluice.dev/report"
 
-// multipleOfChanged claims numbers that the new divisor does not divide. The API server divides floats and asks for a whole number.
+// multipleOfChanged claims numbers that the new divisor does not divide. The API server divides floats and asks
+// for a whole number.
 var multipleOfChanged = Rule{
 	ID:     "multiple-of-changed",
 	Level:  report.ObjectsRatcheted,

@@ -66,7 +66,8 @@ The stored version may replace the value when it reads the object, for example a
 	},
 }
 
-// The fields of the example. The status has always been what the scale subresource asks for, so that only the spec is at fault.
+// The fields of the example. The status has always been what the scale subresource asks for, so that only the
+// spec is at fault.
 var (
 	specReplicas   = exampleObject("spec", exampleField("replicas", "type: integer"))
 	statusReplicas = exampleObject("status", exampleField("replicas", "type: integer", "minimum: 0", "format: int32"))

@@ -2,7 +2,8 @@ package compat
 
 import "sluice.dev/report"
 
-// uniqueItemsAdded claims lists with equal items. The API server refuses the keyword in a CRD that it has not stored with it, so crd-refused-by-api-server comes beside it.
+// uniqueItemsAdded claims lists with equal items. The API server refuses the keyword in a CRD that it has not
+// stored with it, so crd-refused-by-api-server comes beside it.
 var uniqueItemsAdded = Rule{
 	ID:     "unique-items-added",
 	Level:  report.ObjectsRatcheted,

@@ -1,11 +1,13 @@
 package compat
 
-// Do two schemas say the same, texts for people aside? The question is asked of thousands of subtrees. For example, a new description
+// Do two schemas say the same, texts for people aside? The question is asked of thousands of subtrees. For
+// example, a new description
 // changes nothing.
 
 import "reflect"
 
-// schemaFields are the indexes of the fields of a schema that are no texts for people. A keyword that Kubernetes adds is compared like the
+// schemaFields are the indexes of the fields of a schema that are no texts for people. A keyword that
+// Kubernetes adds is compared like the
 // others.
 var schemaFields = func() (out []int) {
 	for i := range reflect.TypeFor[props]().NumField() {
@@ -19,7 +21,8 @@ var schemaFields = func() (out []int) {
 }()
 
 // sameSchema reports whether two schemas are equal but for description, title, example and external documentation. It is
-// stricter than the hash of their nodes: whatever the API server could object to has to be equal. A nil schema equals nil alone.
+// stricter than the hash of their nodes: whatever the API server could object to has to be equal. A nil schema
+// equals nil alone.
 func sameSchema(a, b *props) bool { return sameValue(reflect.ValueOf(a), reflect.ValueOf(b)) }
 
 // sameValue compares a part of two schemas, of one type. An empty list or map equals nil.

@@ -45,7 +45,7 @@ func (t told) hasGap(g *contain.Gap) bool {
 	return false
 }
 
-// It is empty, and not nil, for no gaps, so that others can be added.
+// gapKeys returns the gaps as known ones. The result is empty, and not nil, for no gaps, so that others can be added.
 func gapKeys(gaps []contain.Gap) told {
 	out := make(told, len(gaps))
 	out.addGaps(gaps...)

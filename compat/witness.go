@@ -59,7 +59,7 @@ func yamlObject(obj map[string]any, first ...string) *yaml.Node {
 	return n
 }
 
-// Keys that are not among the first come after them, in the order of their names.
+// rankOf is the place of a key among those that come first; all others come after them, in the order of their names.
 func rankOf(first []string, key string) int {
 	if i := slices.Index(first, key); i >= 0 {
 		return i
@@ -106,8 +106,8 @@ var plainString = regexp.MustCompile(`^[A-Za-z][A-Za-z0-9_./-]*(:[A-Za-z0-9_./-]
 // notStrings are plain words that YAML 1.1 reads as something else.
 var notStrings = []string{"true", "false", "yes", "no", "on", "off", "y", "n", "null"}
 
-// A plain word such as abc needs no quotes; anything that some reader could take for another type gets
-// them.
+// yamlString writes a text. A plain word such as abc needs no quotes; anything that some reader could take for
+// another type gets them.
 func yamlString(s string) *yaml.Node {
 	n := &yaml.Node{Kind: yaml.ScalarNode, Value: strings.ToValidUTF8(s, "\uFFFD")} // no JSON decoder lets such bytes through
 	if !plainString.MatchString(s) || slices.Contains(notStrings, strings.ToLower(s)) {

@@ -69,7 +69,8 @@ const ownMark = "\x01"
 
 var ownList = regexp.MustCompile(`"?\x01"?(, "?\x01"?)*( and ([0-9]+|\x01) more)?`)
 
-// Only the first [causeWidth] bytes count, so that a huge message costs no more than a long one.
+// withoutOwnWords replaces the words that depend on the place. Only the first [causeWidth] bytes count, so that a
+// huge message costs no more than a long one.
 func withoutOwnWords(s string, own []string) string {
 	s = brief.Cut(s, causeWidth)
 	for _, word := range own {

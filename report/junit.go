@@ -12,7 +12,8 @@ import (
 // JUnit's XML as GitLab and Jenkins read it: a suite for each CRD, a case for each rule with findings. Failing findings are
 // failures, suppressed ones skipped cases. A CRD with neither has one case that passes. Remarks are one skipped case.
 
-// The element that holds all suites. Its counts are the sums of those of the suites. Errors are always 0: what cannot
+// junitSuites is the element that holds all suites. Its counts are the sums of those of the suites. Errors are
+// always 0: what cannot
 // be compared is a finding.
 type junitSuites struct {
 	XMLName  xml.Name     `xml:"testsuites"`
@@ -24,7 +25,8 @@ type junitSuites struct {
 	Suites   []junitSuite `xml:"testsuite"`
 }
 
-// A CRD, in the order of the report. Properties say what was compared. Notes and the counts of objects are its
+// junitSuite is a CRD, in the order of the report. Properties say what was compared. Notes and the counts of
+// objects are its
 // output.
 type junitSuite struct {
 	Name       string          `xml:"name,attr"`
@@ -42,7 +44,8 @@ type junitProperty struct {
 	Value string `xml:"value,attr"`
 }
 
-// A rule with its findings. A case that fails has its text in the failure, one that passes has it as output. left are groups
+// junitCase is a rule with its findings. A case that fails has its text in the failure, one that passes has it as output.
+// left are groups
 // whose text did not fit.
 type junitCase struct {
 	Name    string        `xml:"name,attr"`
@@ -107,7 +110,8 @@ func appendJUnit(b *bytes.Buffer, r *Report, o Options) error {
 	return nil
 }
 
-// newJUnitSuite makes the suite of a CRD. Findings that are off are left out, also with everything asked for. Notes are output of the suite, because they are no test. The text of a
+// newJUnitSuite makes the suite of a CRD. Findings that are off are left out, also with everything asked for.
+// Notes are output of the suite, because they are no test. The text of a
 // group is that of the format text, without colour and indentation.
 func newJUnitSuite(p *page, s *sheet, o Options) junitSuite {
 	suite := junitSuite{Name: s.name}

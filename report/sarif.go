@@ -17,14 +17,15 @@ import (
 
 // The part of SARIF 2.1.0 that code scanning reads: https://docs.oasis-open.org/sarif/sarif/v2.1.0/sarif-v2.1.0.html
 
-// A log has one run, that of this report.
+// sarifLog is the document. It has one run, that of this report.
 type sarifLog struct {
 	Schema  string     `json:"$schema"`
 	Version string     `json:"version"`
 	Runs    []sarifRun `json:"runs"`
 }
 
-// ColumnKind says what columns count. Properties are for people: code scanning ignores them.
+// sarifRun is the run of a program. ColumnKind says what columns count. Properties are for people: code
+// scanning ignores them.
 type sarifRun struct {
 	Tool struct {
 		Driver sarifDriver `json:"driver"`
@@ -47,7 +48,8 @@ type sarifText struct {
 	Markdown string `json:"markdown,omitempty"`
 }
 
-// A rule is described once for each run in which it has results, so that the alert can explain it without a network.
+// sarifRule describes a rule, once for each run in which it has results, so that the alert can explain it
+// without a network.
 type sarifRule struct {
 	ID            string     `json:"id"`
 	Short         sarifText  `json:"shortDescription"`
@@ -61,7 +63,7 @@ type sarifRule struct {
 	} `json:"properties"`
 }
 
-// A result is one finding. GitHub keeps its alert as long as the fingerprint is in the latest run, and closes it
+// sarifResult is one finding. GitHub keeps its alert as long as the fingerprint is in the latest run, and closes it
 // otherwise.
 type sarifResult struct {
 	RuleID       string             `json:"ruleId"`
@@ -74,7 +76,8 @@ type sarifResult struct {
 	Properties   map[string]any     `json:"properties,omitempty"`
 }
 
-// Code scanning demands a file for each result; the logical location names the CRD, the version and the path.
+// sarifLocation is the place of a result. Code scanning demands a file; the logical location names the CRD, the
+// version and the path.
 type sarifLocation struct {
 	Physical struct {
 		Artifact struct {

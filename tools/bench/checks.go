@@ -23,6 +23,7 @@ const processRuns = 11
 // The pairs that it writes differ in one number, so that the comparison has something to find and the rest to prove
 // equal.
 func measureChecks(ctx context.Context, b bench) error {
+	// A missing program is told before anything is measured.
 	program, err := os.Stat(b.sluice)
 	if err != nil {
 		return fmt.Errorf("%w (make build)", err)

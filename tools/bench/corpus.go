@@ -81,6 +81,7 @@ func timeOfCheck(ctx context.Context, before, after string) (report.CRD, time.Du
 	if err := errors.Join(err1, err2); err != nil {
 		return report.CRD{}, 0, err
 	}
+	// Garbage of reading the files is not to be collected during the comparison.
 	runtime.GC()
 	start := cpuOf(syscall.RUSAGE_SELF)
 	r, err := compat.Check(ctx, old, next, compat.Options{})

@@ -104,6 +104,7 @@ func measureLatency(ctx context.Context, b bench) (err error) {
 			return err
 		}
 		var took []time.Duration
+		// Gates are opened and closed in turn, so that each change has an effect.
 		for i := range changes[k.mode] {
 			open := i%2 == 0
 			start := time.Now()

@@ -37,7 +37,8 @@ func measureGenerating(ctx context.Context, b bench) error {
 	return nil
 }
 
-// The channel stable makes the command generate each CRD twice: with all fields, and without those that are gated.
+// featureFile is the head of the file of features. The channel stable makes the command generate each CRD
+// twice: with all fields, and without those that are gated.
 const featureFile = `apiVersion: sluice.dev/v1alpha1
 kind: FeatureFile
 component: many

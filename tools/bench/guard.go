@@ -61,6 +61,7 @@ func measureGuard(ctx context.Context, b bench) (err error) {
 				return err
 			}
 		}
+		// Admission follows its configuration by a watch, so a change of it takes a moment.
 		if err := w.untilUnsafe(ctx, title == "without"); err != nil {
 			return err
 		}

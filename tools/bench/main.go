@@ -25,7 +25,8 @@ import (
 	_ "sluice.dev/internal/gcpercent" // as the command does
 )
 
-// bench is one run; sluice is the absolute path of the program that is measured, dir an empty folder for the files of a part.
+// bench is one run; sluice is the absolute path of the program that is measured, dir an empty folder for the
+// files of a part.
 type bench struct{ corpus, sluice, dir string }
 
 // main measures all parts, or those that -only names, and prints as it goes: some parts take minutes.
@@ -79,8 +80,8 @@ func (p *part) runIn(ctx context.Context, b bench) (err error) {
 }
 
 var parts = []part{
-	// The order of the others is that of docs/performance.md.
 	// First, before this process has grown: a child's peak memory counts what its parent had when it was started.
+	// The order of the others is that of docs/performance.md.
 	{"process", "Speed of `sluice check` as a process", measureChecks},
 	{"hostile", "Changes of up to 3 MB that are made to cost a lot: `sluice check` as a process", measureHostile},
 	{"feature-generate", "Generating a project of 100 CRDs, the loading of Go packages included", measureGenerating},

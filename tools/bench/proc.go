@@ -55,7 +55,7 @@ func measureRuns(ctx context.Context, runs, server int, command []string, change
 	return usage{quantile(wall, 0.5), quantile(cpu, 0.5), quantile(servers, 0.5), most.memory}, nil
 }
 
-// The end of an output says what went wrong; the rest is left out.
+// lastPart is the end of an output, which says what went wrong.
 func lastPart(text string) string { return strings.TrimSpace(text[max(0, len(text)-2000):]) }
 
 // cpuOf returns the processor time of this process (RUSAGE_SELF), or of its children that have ended (RUSAGE_CHILDREN).

@@ -201,6 +201,7 @@ func measureResolving(ctx context.Context, b bench) (err error) {
 	file := func(files int) func(i int) *v1beta1.ResolutionRequest {
 		return func(i int) *v1beta1.ResolutionRequest { return gitRequest(url, filePath(i%files)) }
 	}
+	// It comes before the roles run, because they would answer the requests.
 	server, err := r.measureFloor(ctx, b.dir, file(1))
 	if err != nil {
 		return err
@@ -232,6 +233,7 @@ func bySeconds(cpu time.Duration) string {
 // and divides by the number of requests.
 func (r *resolving) measureRequests(ctx context.Context, of func(i int) *v1beta1.ResolutionRequest) ([]string, error) {
 	labels := []string{`resource="resolutionrequests"`, `subresource="status"`}
+	// Git's server runs in children of this process, so their times are those of the origin.
 	used := func() [4]time.Duration {
 		own := cpuOf(syscall.RUSAGE_SELF) + cpuOf(syscall.RUSAGE_CHILDREN)
 		return [4]time.Duration{cpuOfTree(r.cluster.PID()), cpuOfTree(r.resolver.PID()), cpuOfTree(r.lifecycle.PID()), own}
@@ -277,6 +279,8 @@ func (r *resolving) measureFloor(ctx context.Context, dir string, of func(i int)
 	if err != nil {
 		return 0, err
 	}
+	// The status has the fields and about the size that the resolver writes, so that etcd stores as
+	// much.
 	source := &v1beta1.RefSource{URI: "git+http://127.0.0.1/catalog.git", Digest: map[string]string{"sha1": "0123456789012345678901234567890123456789"}, EntryPoint: filePath(1)}
 	status, err := json.Marshal(map[string]any{"status": v1beta1.ResolutionRequestStatus{
 		Data: base64.StdEncoding.EncodeToString(fileText(1)), ObservedGeneration: 1, Source: source, RefSource: source,

@@ -272,6 +272,7 @@ func spawnProcess(args []string) (*process, error) {
 	p := &process{stderr: &Output{Most: maxDiagnostics}, line: make(chan []byte, 1), ended: make(chan struct{})}
 	p.cmd = exec.Command(args[0], args[1:]...) //nolint:gosec // the binary that was built for this
 	p.cmd.Stderr = p.stderr
+	// Benchmarks measure the processes as they are.
 	if testing.Testing() {
 		p.cmd.Env = append(slices.Clip(collectLess), os.Environ()...)
 	}

@@ -27,7 +27,7 @@ func CRD() (*apiextensionsv1.CustomResourceDefinition, error) {
 	return crd, yaml.UnmarshalStrict(Manifest, crd)
 }
 
-// The names of sizes in v1beta1, and those in v1.
+// sizes has the names of sizes in v1beta1, and those in v1.
 var sizes = map[string]string{"S": "small", "M": "medium", "L": "large"}
 
 // Fault is a mistake, and what a check has to say of it.

@@ -161,6 +161,8 @@ func (t *Trial) Try(ctx context.Context, old, object map[string]any) (said bool,
 // what it is refused or warned for, what is dropped, and the object that is stored. It is empty if both
 // agree. A refused request is not compared further, because no side looks at the rest then.
 func (t *Trial) describeDifference(d *feature.Decision, res *simulate.Result, object map[string]any) string {
+	// A policy that fails, or that has only the API server's own words, is a fault of the compiler,
+	// whatever the evaluator says.
 	for _, r := range slices.Concat(res.Refused, res.Warned) {
 		if r.Failed {
 			return fmt.Sprintf("policy %s failed: %s", r.Policy, r.Message)
@@ -183,6 +185,8 @@ func (t *Trial) describeDifference(d *feature.Decision, res *simulate.Result, ob
 		return problem
 	}
 	// A policy also reports parts inside of those that it drops.
+	// The lists of drops differ for that reason, so only the places that the evaluator names have to be
+	// there.
 	gone := violationsInMessages(res.Warned, "dropped ")
 	if problem := sameUses("dropped", droppedFirst(violationsOf(d.Dropped), gone), gone, true); problem != "" {
 		return problem
@@ -263,6 +267,8 @@ func violationsInMessages(list []simulate.Refusal, prefix string) map[string]boo
 }
 
 // Told adds the violations of a message to a set, as GATE PLACE; false if the message was cut.
+// It reads what policies and the evaluator write for people: PLACES: GATE needs feature "GATE", with
+// several uses joined by "; also ".
 func Told(out map[string]bool, message string) bool {
 	if strings.Contains(message, " and more") {
 		return false
@@ -279,6 +285,7 @@ func Told(out map[string]bool, message string) bool {
 }
 
 // splitPlaces splits at commas outside of quotes.
+// A key of a map is in quotes, and may have commas in it.
 func splitPlaces(s string) (out []string) {
 	quoted, from := false, 0
 	for i := 0; i < len(s); i++ {

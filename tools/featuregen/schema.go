@@ -48,6 +48,7 @@ func (g *generator) addTwins(spec *apiextensionsv1.JSONSchemaProps) {
 			of = name
 		}
 	}
+	// The parts below the field are parts of its twins as well, each under the other name.
 	prefix := joinPath("spec", of)
 	for _, part := range g.parts {
 		if rest, ok := strings.CutPrefix(part.Field, prefix); ok && (rest == "" || strings.ContainsAny(rest[:1], ".[")) {
@@ -90,6 +91,7 @@ func (g *generator) drawValue(path string, depth int) (p apiextensionsv1.JSONSch
 			p.XListType = &kind
 		}
 	}
+	// Null is tried at each kind of value, because CEL treats a null unlike a field that is missing.
 	defer func() { p.Nullable = p.Enum == nil && g.IntN(8) == 0 }() // an enum would have to name null
 	switch kind := pickOne(g.Rand, kinds...); kind {
 	case "int-or-string":
@@ -153,7 +155,7 @@ func (g *generator) drawObject(path string, depth int, keys []string) apiextensi
 	return p
 }
 
-// A name that is no identifier is quoted as the paths of features have it.
+// joinPath adds a field to a path. A name that is no identifier is quoted as the paths of features have it.
 func joinPath(path, name string) string {
 	return path + strings.TrimPrefix(feature.Path{{Name: "x"}, {Name: name}}.String(), "x")
 }

@@ -200,7 +200,7 @@ func (w *World) acrossResources(g *generator) {
 	}
 }
 
-// The name of the object follows from component and gate, as users have to choose it.
+// addFeature adds a feature. The name of its object follows from component and gate, as users have to choose it.
 func (w *World) addFeature(s v1alpha1.FeatureSpec) {
 	w.Features = append(w.Features, v1alpha1.Feature{
 		TypeMeta:   metav1.TypeMeta{APIVersion: "sluice.dev/v1alpha1", Kind: "Feature"},
@@ -258,6 +258,8 @@ func (w *World) Process(settings map[string]string) (*gate.Gates, error) {
 // that are wrong in every way that a person could write.
 func (w *World) Settings(r *rand.Rand) map[string]string {
 	out := map[string]string{}
+	// With good settings nothing has to be decided about mistakes, so that every gate has a state of its
+	// own.
 	good := r.IntN(2) == 0
 	word := func() string {
 		if good {

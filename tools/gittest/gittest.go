@@ -34,6 +34,7 @@ func Run(t testing.TB, dir string, stdin io.Reader, args ...string) string {
 func Git(ctx context.Context, dir string, stdin io.Reader, args ...string) (string, error) {
 	cmd := exec.CommandContext(ctx, "git", args...) //nolint:gosec // what a test wants to run
 	cmd.Dir, cmd.Stdin = dir, stdin
+	// Settings of the user, such as signing or hooks, would change what a test sees.
 	cmd.Env = []string{
 		"PATH=" + os.Getenv("PATH"), "HOME=" + dir, "GIT_CONFIG_NOSYSTEM=1", "GIT_CONFIG_GLOBAL=/dev/null", "GIT_AUTHOR_NAME=a",
 		"GIT_AUTHOR_EMAIL=a@example.com", "GIT_COMMITTER_NAME=c", "GIT_COMMITTER_EMAIL=c@example.com",

@@ -62,7 +62,7 @@ func (s *Server) Set(i Intercept) {
 	s.intercept = i
 }
 
-// It counts the bytes of answers on their way.
+// counter counts the bytes of answers on their way.
 type counter struct {
 	http.ResponseWriter
 

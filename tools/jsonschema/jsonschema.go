@@ -70,6 +70,7 @@ func (m *Maker) Document(typ reflect.Type, title, apiVersion, kind string) Objec
 	if !ok {
 		m.t.Fatalf("%s is no struct", typ)
 	}
+	// Both are text in the Go type, and one value in the document.
 	properties["apiVersion"] = Object{"type": "string", "enum": []string{apiVersion}}
 	properties["kind"] = Object{"type": "string", "enum": []string{kind}}
 	out["$schema"], out["title"] = "http://json-schema.org/draft-07/schema#", title
@@ -88,6 +89,7 @@ func (m *Maker) Of(typ reflect.Type) Object {
 	if slices.Contains(m.open, typ) {
 		m.t.Fatalf("%s contains itself", typ)
 	}
+	// A method MarshalJSON decides about the document, and reflection does not see how.
 	for _, t := range []reflect.Type{typ, reflect.PointerTo(typ)} {
 		if typ.Kind() != reflect.Pointer && t.Implements(reflect.TypeFor[json.Marshaler]()) && !hasPromotedMethod(typ) {
 			m.t.Fatalf("%s writes its own JSON: give Special its schema", typ)

@@ -301,10 +301,12 @@ func (s *Server) answerCall(r *http.Request, c *Call, k Kind, failure *apierrors
 	if k.Kind == "" && c.Body != nil {
 		answerReview(c)
 	}
+	// A dry run changes nothing, and hooks see it.
 	c.DryRun = c.DryRun || c.Verb == "delete" && c.Body["dryRun"] != nil // options of a deletion come in the body
 	if c.Verb == "create" {
 		c.Name = (&unstructured.Unstructured{Object: c.Body}).GetName()
 	}
+	// The API server takes the first word of the user agent for the manager that is not named.
 	if c.Manager == "" && c.Verb != "get" && c.Verb != "list" {
 		c.Manager, _, _ = strings.Cut(r.Header.Get("User-Agent"), "/")
 	}

@@ -41,7 +41,7 @@ func toMap(t testing.TB, v any) map[string]any {
 	return out
 }
 
-// Objects in the store are never changed: each reader and writer has a copy.
+// cloneObject returns a deep copy; nil for nil. Objects in the store are never changed: each reader and writer has a copy.
 func cloneObject(obj map[string]any) map[string]any {
 	if obj == nil {
 		return nil
@@ -84,7 +84,8 @@ func patchedObject(contentType string, c *Call, old map[string]any, body []byte)
 // fieldManager is the API server's own code, with types as they appear.
 type fieldManager struct{ *managedfields.FieldManager }
 
-// The types are deduced from the objects, as for a CRD without a schema, so that lists have one owner.
+// newFieldManager makes the manager of a kind. The types are deduced from the objects, as for a CRD without a
+// schema, so that lists have one owner.
 func newFieldManager(k Kind, subresource string) fieldManager {
 	gvk := schema.GroupVersionKind{Group: k.Group, Version: k.Version, Kind: k.Kind}
 	m, err := managedfields.NewDefaultCRDFieldManager(managedfields.NewDeducedTypeConverter(), asIs{}, asIs{}, asIs{}, gvk, gvk.GroupVersion(), subresource, nil)
@@ -226,6 +227,7 @@ func (s *Server) watchStream(r *http.Request, c *Call, k Kind) io.ReadCloser {
 			}
 		}
 		if q.Get("sendInitialEvents") == "true" {
+			// The bookmark ends the initial events, as clients expect that list by a watch.
 			mark := as(k, map[string]any{"apiVersion": k.apiVersion(), "kind": k.Kind, "metadata": map[string]any{
 				"resourceVersion": strconv.Itoa(at), "annotations": map[string]any{"k8s.io/initial-events-end": "true"},
 			}})

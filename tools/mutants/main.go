@@ -33,7 +33,7 @@ func main() {
 	}
 }
 
-// The pattern is a regular expression; an empty one chooses all faults.
+// tryFaults tries the faults that a regular expression chooses; an empty one chooses all.
 func tryFaults(ctx context.Context, r *runner, pattern string) error {
 	re, err := regexp.Compile(pattern)
 	if err != nil {

@@ -24,6 +24,7 @@ import (
 // buildFiles writes what people download beside the image.
 // Each platform has an archive and a bill of materials. The chart and the manifests are the same for all.
 func (r *release) buildFiles(_ context.Context, programs []program) error {
+	// They are made once, because each platform has the same.
 	shared, err := r.sharedFiles()
 	if err != nil {
 		return err
@@ -88,6 +89,7 @@ func (r *release) sharedFiles() (out []file, err error) {
 		out = append(out, file{name: "completions/" + name, mode: 0o644, content: text.Bytes()})
 	}
 	// kubectl completes a plugin by a program of this name beside it.
+	// The program of that name asks the plugin itself, as the shells do.
 	out = append(out, file{name: "completions/kubectl_complete-sluice", mode: 0o755, content: []byte("#!/bin/sh\nexec sluice __complete \"$@\"\n")})
 	dir := r.pathTo("build", "man")
 	if err := os.MkdirAll(dir, 0o750); err != nil {
@@ -149,7 +151,7 @@ func (r *release) writeChart() error {
 	return r.writeFile("sluice-"+number+".tgz", data)
 }
 
-// The folder of the release holds it under its final name; nothing is published before all files are
+// writeFile writes a file into the folder of the release, under its final name; nothing is published before all files are
 // complete.
 func (r *release) writeFile(name string, data []byte) error {
 	return os.WriteFile(r.pathTo(name), data, 0o644) //nolint:gosec // what is to be published

@@ -148,6 +148,7 @@ func (r *release) platformImage(ctx context.Context, p program) (v1.Image, []deb
 	if err != nil {
 		return nil, nil, err
 	}
+	// The zone file of the Go that builds the program goes with it.
 	zones, err := runCommand(ctx, nil, "go", "env", "GOROOT")
 	if err != nil {
 		return nil, nil, err
@@ -185,6 +186,7 @@ func (r *release) platformImage(ctx context.Context, p program) (v1.Image, []deb
 	if err != nil {
 		return nil, nil, err
 	}
+	// The image keeps its own copy, which must not change.
 	config = config.DeepCopy()
 	config.OS, config.Architecture, config.Created = p.os, p.arch, v1.Time{Time: r.time}
 	config.Config = v1.Config{

@@ -140,7 +140,7 @@ func (r *release) describeCommit(ctx context.Context) error {
 	return nil
 }
 
-// Names are those of the release, or of the folder build, which is removed at the end.
+// pathTo is a path in the folder of the release. Names are final ones, or below build, which is removed at the end.
 func (r *release) pathTo(names ...string) string {
 	return filepath.Join(append([]string{r.dir}, names...)...)
 }

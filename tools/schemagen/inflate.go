@@ -246,7 +246,7 @@ func (g *Gen) hugeBound(n int) int64 {
 	return int64(n) * int64(n)
 }
 
-// The enum has the integers from 0 to n-1.
+// numbersBelow is an enum of the integers from 0 to n-1.
 func numbersBelow(n int) []apiextensionsv1.JSON {
 	out := make([]apiextensionsv1.JSON, n)
 	for i := range out {

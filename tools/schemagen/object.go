@@ -134,6 +134,7 @@ func (g *Gen) drawList(p *props, depth int) any {
 func (g *Gen) drawRecord(p *props, depth int) any {
 	out := map[string]any{}
 	keys := slices.Sorted(maps.Keys(p.Properties))
+	// Otherwise an object of an inflated schema would have thousands of fields.
 	few := len(keys) > 12 // of large objects only some fields
 	for _, k := range keys {
 		c := p.Properties[k]

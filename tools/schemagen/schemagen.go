@@ -41,7 +41,7 @@ var (
 
 func pickOne[T any](g *Gen, from []T) T { return from[g.IntN(len(from))] }
 
-// It draws once, whatever the answer, so that the draws after it stay the same.
+// chance is true in so many of a hundred draws. It draws once, whatever the answer.
 func (g *Gen) chance(percent int) bool { return g.IntN(100) < percent }
 
 // Schema returns the schema of a resource: an object with spec and perhaps status.

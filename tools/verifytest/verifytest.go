@@ -5,6 +5,8 @@ package verifytest
 import (
 	"cmp"
 	"crypto"
+	"crypto/ed25519"
+	"crypto/rand"
 	"crypto/sha256"
 	"crypto/x509"
 	"crypto/x509/pkix"
@@ -30,8 +32,6 @@ import (
 	sigverify "github.com/sigstore/sigstore-go/pkg/verify"
 	"google.golang.org/protobuf/encoding/protojson"
 	"google.golang.org/protobuf/proto"
-
-	"sluice.dev/tools/bundletest"
 )
 
 // Names in Sigstore's bundles and in cosign's statements.
@@ -111,6 +111,7 @@ func (o Signing) withDefaults() Signing {
 func (s Sigstore) Bundle(t testing.TB, digest string, o Signing) []byte {
 	t.Helper()
 	o = o.withDefaults()
+	// The certificate of the library is valid for ten minutes from now.
 	at := currentTime().Add(time.Minute)
 	if o.Late > 0 {
 		at = currentTime().Add(10*time.Minute + o.Late)
@@ -215,13 +216,11 @@ func Statement(t testing.TB, digest, predicate string) []byte {
 func KeyBundle(t testing.TB, digest string, key crypto.Signer, o Signing) []byte {
 	t.Helper()
 	payload := Statement(t, digest, o.withDefaults().Predicate)
-	sig, err := bundletest.SignMessage(dsse.PAE(statementType, payload), key)
-	must(t, err)
 	b := &protobundle.Bundle{
 		MediaType:            BundleType,
 		VerificationMaterial: &protobundle.VerificationMaterial{Content: &protobundle.VerificationMaterial_PublicKey{PublicKey: &protocommon.PublicKeyIdentifier{Hint: "h"}}},
 		Content: &protobundle.Bundle_DsseEnvelope{DsseEnvelope: &protodsse.Envelope{
-			Payload: payload, PayloadType: statementType, Signatures: []*protodsse.Signature{{Sig: sig}},
+			Payload: payload, PayloadType: statementType, Signatures: []*protodsse.Signature{{Sig: signMessage(t, dsse.PAE(statementType, payload), key)}},
 		}},
 	}
 	if o.Edit != nil {
@@ -230,6 +229,20 @@ func KeyBundle(t testing.TB, digest string, key crypto.Signer, o Signing) []byte
 	text, err := protojson.Marshal(b)
 	must(t, err)
 	return text
+}
+
+// signMessage signs as cosign does: SHA-256 for ECDSA and RSA, the message itself for Ed25519.
+func signMessage(t testing.TB, message []byte, key crypto.Signer) []byte {
+	t.Helper()
+	if _, ok := key.Public().(ed25519.PublicKey); ok {
+		sig, err := key.Sign(rand.Reader, message, crypto.Hash(0))
+		must(t, err)
+		return sig
+	}
+	sum := sha256.Sum256(message)
+	sig, err := key.Sign(rand.Reader, sum[:], crypto.SHA256)
+	must(t, err)
+	return sig
 }
 
 // Message signs a message with a certificate and returns the signature, the certificate, the entry of the log and a
@@ -282,7 +295,7 @@ type CMS struct {
 	Twice bool
 }
 
-// It is an attribute of a signer in CMS (RFC 5652, section 5.3): a type with a set of values, of which
+// attribute is an attribute of a signer in CMS (RFC 5652, section 5.3): a type with a set of values, of which
 // there is one here.
 type attribute struct {
 	Type  asn1.ObjectIdentifier
@@ -334,6 +347,7 @@ func (s Sigstore) CMS(t testing.TB, payload []byte, o CMS) []byte {
 		must(t, err)
 		unsigned = append(unsigned, attributeOf(t, asn1.ObjectIdentifier{1, 2, 840, 113549, 1, 9, 16, 2, 14}, answer.Token))
 	}
+	// The types are those of RFC 5652, in its order.
 	type issuerAndSerial struct {
 		Issuer asn1.RawValue
 		Serial *big.Int

@@ -89,7 +89,8 @@ func sweep(note func(string)) {
 	}
 }
 
-// A folder of another user, or one that others may write, is not ours to remove.
+// ownFolder reports whether a folder is this user's alone. One of another user, or one that others may write,
+// is not ours to remove.
 func ownFolder(dir string) bool {
 	info, err := os.Lstat(dir)
 	if err != nil || !info.IsDir() || info.Mode().Perm()&fs.FileMode(0o077) != 0 {

@@ -195,7 +195,8 @@ func (a *Authority) template(commonName string) (*x509.Certificate, error) {
 	}, nil
 }
 
-// write signs a certificate and keeps it with its key. The key is written first, so that a crash leaves no certificate without its key.
+// write signs a certificate and keeps it with its key. The key is written first, so that a crash leaves no
+// certificate without its key.
 func (a *Authority) write(name string, template, parent *x509.Certificate, key, signer crypto.Signer) (Pair, error) {
 	der, err := x509.CreateCertificate(rand.Reader, template, parent, key.Public(), signer)
 	if err != nil {

@@ -42,9 +42,9 @@ const (
 	maxBuildLog  = 8 << 10
 )
 
-// program is a program of the module.
+// program is a program of the module. Kubectl and the API server take minutes to build, so both are kept until
+// their sources change.
 type program struct {
-	// Kubectl and the API server are builds of some minutes, so both are kept until their sources change.
 	// name is that of the binary, and of its folder in .cache.
 	name     string
 	override string
