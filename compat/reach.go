@@ -238,9 +238,8 @@ func (c *comparison) addCrossing(ctx context.Context, x crossing, before bool, o
 }
 
 // crossNew looks at what objects that only the new CRD can hold, written in one of its versions, meet in another one.
-// No stored object is harmed, so these become warnings. A refusal of objects before their defaults are filled
-// in is left out,
-// because a default may mend it.
+// No stored object is harmed, so these become warnings. A refusal of objects before their defaults are
+// filled in is left out, because a default may mend it.
 func (c *comparison) crossNew(ctx context.Context, p pair, known told, was func() told, out *crossings) {
 	stored := storageVersionOf(c.newParts)
 	if c.sameAsBefore(p.from, p.to) && !c.storageMoves() || fitsWithoutQuestion(p.from, stored, p.to) {

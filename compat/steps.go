@@ -107,7 +107,7 @@ func (c *comparison) readBy(p, reader *part) *part {
 
 // asStored are the versions, made of p, whose objects together are what is stored of p and what reader fills in. What p says of a field may
 // refuse what is filled in after p has taken the object, so the objects before that belong to them.
-// If reader fills in nothing that p lacks, one part is all: p with its own defaults.
+// If reader fills in nothing that p lacks, one part is all.
 func (c *comparison) asStored(p, reader *part) []*part {
 	filled := c.readBy(p, reader)
 	if reader == p || reader == nil || !fillsMore(p.props, reader.props, 0) {
