@@ -21,6 +21,8 @@ import (
 	"sluice.dev/schema/upstream"
 )
 
+// These expressions read the rule as text and not as CEL. A rule that uses the optional value
+// in another way keeps it, as optional.of(oldSelf).
 var (
 	hasOldValue = regexp.MustCompile(`\boldSelf\s*\.\s*hasValue\(\s*\)`)
 	oldValue    = regexp.MustCompile(`\boldSelf\s*\.\s*value\(\s*\)`)
@@ -128,6 +130,8 @@ func (c *comparison) updateTo(ctx context.Context, p *part, obj map[string]any, 
 			reached = append(reached, old)
 		}
 	}
+	// The search is breadth first: reached grows while the loop goes on, and each state between is used once. An
+	// update of the status is a request of its own, so one step of the search may be two requests.
 	left, between := mostUpdates, otherStates(p, obj, at)
 	for i := 0; i < len(reached) && left > 0; i++ {
 		if !c.work.Charge(work) {
@@ -167,6 +171,7 @@ func writeUpdate(ctx context.Context, v *upstream.Validator, status bool, obj, o
 }
 
 // otherStates are copies of an object with each other value that the enum of p allows at a path.
+// Only enums are tried: they list the other states, such as the phases of an object.
 func otherStates(p *part, obj map[string]any, at contain.Path) (out []map[string]any) {
 	node := propsAt(p.props, at)
 	if node == nil || len(at) == 0 {
@@ -189,6 +194,8 @@ func otherStates(p *part, obj map[string]any, at contain.Path) (out []map[string
 }
 
 // simpleObjects returns an object that p accepts on creation and that has a value at a path; none if none is found.
+// The prover is asked for an object that a schema refuses which demands the impossible at the path. So its witness
+// has whatever p asks for, and nothing else.
 func (c *comparison) simpleObjects(ctx context.Context, p *part, at contain.Path) []map[string]any {
 	const none = "sluice.dev/none" // a field and a value that no object has
 	asking := withRequired(p.props, []string{none})
@@ -210,6 +217,7 @@ func (c *comparison) simpleObjects(ctx context.Context, p *part, at contain.Path
 }
 
 // withChildAt returns p with a change to the schema at a path.
+// A path that p does not declare leaves p as it is. Nothing that p shares with other schemas is changed.
 func withChildAt(p *props, at contain.Path, change func(*props)) *props {
 	if len(at) == 0 {
 		out := *p
@@ -225,6 +233,8 @@ func withChildAt(p *props, at contain.Path, change func(*props)) *props {
 }
 
 // withoutOneField returns copies of an object, each without one of its fields, down to some depth. They have their type and metadata.
+// For {spec: {a: 1, b: 2}} these are {}, {spec: {b: 2}} and {spec: {a: 1}}. They are the states from which one update
+// leads to the object.
 func withoutOneField(obj map[string]any, depth int) (out []map[string]any) {
 	for _, name := range slices.Sorted(maps.Keys(obj)) {
 		if name == "apiVersion" || name == "kind" || name == "metadata" {

@@ -87,6 +87,9 @@ func (c *comparison) areAlike(p, q *part) bool {
 	return same
 }
 
+// compareAlike asks both CRDs about two names of versions; [comparison.areAlike] keeps the answer. A schema that may
+// speak of apiVersion is alike to none, because the same rule says something else in each version. A name that one of
+// the CRDs lacks is alike to none either.
 func (c *comparison) compareAlike(p, q string) bool {
 	for _, of := range [][]*part{c.oldParts, c.newParts} {
 		a, b := findVersion(of, p), findVersion(of, q)

@@ -19,6 +19,7 @@ import (
 func (c *comparison) storedAnew(p *part) bool { return p.Storage && c.storageMoves() }
 
 // droppedBefore are the gaps between an old version and the old storage version.
+// It is empty if from itself was the storage version, because nothing was dropped of what it wrote.
 func (c *comparison) droppedBefore(ctx context.Context, from *part) told {
 	if s := storageVersionOf(c.oldParts); s != nil && s.Name != from.Name && s.buildSchema() == nil {
 		return gapKeys(c.decidePair(ctx, pair{from, s}))
@@ -62,6 +63,7 @@ func (c *comparison) comparesAnew(p pair, home *part) []contain.Path {
 }
 
 // filledAnewBy are the places of defaults that the version home fills in when it reads objects of an old version, and did not fill in before.
+// It is nil if the old CRD lacks the version home: then there was no reading by it that could have filled in less.
 func (c *comparison) filledAnewBy(from, home *part) []contain.Path {
 	if before := findVersion(c.oldParts, home.Name); before != nil {
 		return fillsAlone(home.props, from.props, before.props, nil)
@@ -105,6 +107,8 @@ func (c *comparison) comesAnew(home *part, at contain.Path) bool {
 
 // anyPlaceIn reports whether one of the places lies in the value of p at a path, or in a list around it whose items are not compared one by
 // one: those of a list without keys.
+// For example, an item of a list without keys is compared only as a part of the whole list, so that a default in any
+// of its items makes the list another value.
 func anyPlaceIn(p *props, places []contain.Path, path contain.Path) bool {
 	for i, step := range path {
 		if l := propsAt(p, path[:i]); step.Kind == contain.AnyItem && (l == nil || l.XListType == nil || *l.XListType != "map") {
@@ -116,6 +120,9 @@ func anyPlaceIn(p *props, places []contain.Path, path contain.Path) bool {
 }
 
 // crossTolerated looks at errors that objects have met in the old CRD too, which tolerated them in values that stay the same.
+// Two ways lead from tolerated to refused. A default or an unknown field makes the value another one than before, or
+// a rule that is new ends in an error for a value that was tolerated. The first is the matter of places, the second
+// that of anew.
 func (c *comparison) crossTolerated(ctx context.Context, p pair, home *part, known told, was func() told, out *crossings) {
 	places, anew := c.comparesAnew(p, home), p.from.Name != p.to.Name && c.rulesAnew(p.to)
 	var gaps []contain.Gap
@@ -179,6 +186,9 @@ func (c *comparison) addTolerated(ctx context.Context, x crossing, out *crossing
 
 // takeToleratedBefore looks for an object that the old CRD alone tolerates, as the witness of a crossing, and reports whether there is one. An
 // object that lacks a default of the version that reads it differs from the old value, or has more in it now.
+// The objects that are tried are the witness, the witness without a default that is new, and the objects that lack
+// the defaults of the versions that may fill them in. Ratcheting is KEP-4008; API servers without it tolerate
+// nothing, so there is nothing to look for.
 func (c *comparison) takeToleratedBefore(ctx context.Context, x *crossing) bool {
 	if !upstream.RatchetsIn(c.opts.KubeVersion) {
 		return false
@@ -212,6 +222,7 @@ func (c *comparison) takeToleratedBefore(ctx context.Context, x *crossing) bool 
 }
 
 // withoutFieldAt returns the object without the field at a path of fields.
+// A path that leads through a list or a map leaves the object as it is.
 func withoutFieldAt(obj map[string]any, path contain.Path) map[string]any {
 	if len(path) == 0 || path[0].Kind != contain.Field {
 		return obj

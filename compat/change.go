@@ -1,5 +1,9 @@
 package compat
 
+// What does a gap between two schemas say to a user? The prover knows places, keywords and witnesses; a finding
+// has a message, a level and a position in the file. For example, a gap at maximum of .spec.size with the
+// witness size: 7 becomes maximum-lowered, objects-ratcheted, at the line of the new maximum.
+
 import (
 	"cmp"
 	"context"
@@ -13,6 +17,8 @@ import (
 	"sluice.dev/schema/contain"
 )
 
+// newChange looks up what both schemas say at the path of a gap. The nodes stay nil if one of the schemas could not
+// be read; then the gap is about the keyword "schema", and no rule looks at nodes.
 func newChange(p pair, g contain.Gap) *change {
 	c := &change{Gap: g, pair: p}
 	if p.from.buildSchema() != nil || p.to.buildSchema() != nil {
@@ -25,6 +31,8 @@ func newChange(p pair, g contain.Gap) *change {
 
 // descendSchema follows the path through declared schemas. It returns the steps in the document as far as they go, the node at
 // the path and the one before; nodes are nil if none is declared.
+// For the path .spec.tasks[*].name the steps are properties, spec, properties, tasks, items, properties, name. A
+// field that is declared only as a value of a map continues through additionalProperties.
 func descendSchema(root *schema.Node, path contain.Path) (tokens []string, node, parent *schema.Node) {
 	node = root
 	for _, s := range path {
@@ -71,6 +79,8 @@ func (c *change) isRefusedBy(keyword string) bool {
 }
 
 // compareSchemas reports the gaps of a version.
+// Gaps of a version that is not served any more count only if reading from storage does the harm. Gaps of
+// spec.preserveUnknownFields are left to its rule.
 func (c *comparison) compareSchemas(ctx context.Context, p pair) {
 	gaps := c.decidePair(ctx, p)
 	disabled := c.preserveDisabled()
@@ -103,6 +113,10 @@ func isDataDropped(g *contain.Gap) bool {
 }
 
 // findingOf makes a finding of a change: the first rule that claims it says what it is.
+// The verdict of the prover decides the outcome. A gap with a witness is a violation, at the level of what happens to
+// that object. A gap without one is undecided, except where a rule says that it is a note, or where it could only
+// have been a warning. The texts of a witness that is stuck say why ratcheting does not help, because a reader who
+// knows KEP-4008 would expect it to.
 func (c *comparison) findingOf(ch *change) report.Finding {
 	rule, message := c.claimingRule(ch)
 	if ch.Cause != "" && !strings.HasPrefix(ch.Keyword, "x-kubernetes-list-") { // those say it themselves
@@ -116,6 +130,7 @@ func (c *comparison) findingOf(ch *change) report.Finding {
 		Before: valueText(ch.Before), After: valueText(ch.After),
 	}
 	f.SchemaPath, f.InOld = ch.schemaPath()
+	// What the field could hold says more to a reader than that it is gone.
 	if f.Before == "" && ch.Harm == contain.Pruned {
 		f.Before = schemaGist(ch.old)
 	}
@@ -134,6 +149,8 @@ func (c *comparison) findingOf(ch *change) report.Finding {
 				f.Witness.Effect += lacksListKey(ch.pair.to.schemaNode(), ch.Path, w.Object)
 			}
 		}
+		// The witness shows how one object fares. Another one may fare worse, and then the severity is
+		// that of the worse level.
 		if worst := levelOf(&ch.Gap, max(ch.Worst, ch.Witness.Fate())); worst != f.Level && f.Outcome == report.Violation {
 			f.MayBe = worst
 			f.Message += fmt.Sprintf(" (at least %s: %s is not ruled out)", f.Level, worst)
@@ -150,6 +167,8 @@ func (c *comparison) findingOf(ch *change) report.Finding {
 }
 
 // withRefusedApply adds to an effect that no server-side apply passes, and why.
+// Server-side apply (KEP-555) reads the stored object by the new schema before it merges. Ratcheting (KEP-4008)
+// has no part in that.
 func withRefusedApply(effect, why string) string {
 	refused := "every server-side apply to the stored object is refused, whatever it applies: " + brief.Clip(why, maxInline)
 	if why == effect { // nothing else is wrong
@@ -161,6 +180,7 @@ func withRefusedApply(effect, why string) string {
 // lacksListKey says why ratcheting does not help an object: the API server finds the items of a list of type map by their keys, so an item
 // without a key never counts as unchanged (CachedDeepEqual in k8s.io/apiserver/pkg/cel/common/equality.go). It is empty if no list on the path
 // is the reason.
+// It follows the first item only, because one reason is enough for the text.
 func lacksListKey(n *schema.Node, path contain.Path, value any) string {
 	for i := 0; n != nil; i++ {
 		if list, ok := value.([]any); ok && n.ListType == "map" && n.Items != nil {
@@ -196,10 +216,11 @@ func fieldIn(value any, name string) any {
 }
 
 // keywordSubject names the keyword that a change is about.
+// For required it is the name, for a rule its text, for others the new value.
 func (c *change) keywordSubject() string {
 	switch c.Keyword {
 	case "required":
-		return "required " + quoteJSON(c.Detail)
+		return "required " + compactJSON(c.Detail)
 	case "x-kubernetes-validations":
 		return "rule " + inlineJSON(c.Detail)
 	}
@@ -222,6 +243,8 @@ func (c *comparison) claimingRule(ch *change) (rule *Rule, message string) {
 }
 
 // levelOfGap says how bad the gap is: how its witness fares, and where there is none, how an object may fare.
+// An object of which nobody knows how it fares counts as stuck. If it is refused only as an update, ratcheting or
+// another update spares it.
 func levelOfGap(g *contain.Gap) report.Level {
 	fate := contain.Stuck
 	switch {
@@ -266,6 +289,7 @@ func namesProperty(g *contain.Gap) bool {
 }
 
 // fullPath is the path with the property that the detail names.
+// For required at .spec with the detail size it is .spec.size. The path of the gap is not changed.
 func fullPath(g *contain.Gap) contain.Path {
 	if !namesProperty(g) {
 		return g.Path
@@ -274,12 +298,14 @@ func fullPath(g *contain.Gap) contain.Path {
 }
 
 // losesKeys reports whether keys that are not declared are dropped.
+// Then the finding is about the map or object, because its keys have no names.
 func (c *change) losesKeys() bool {
 	return c.Harm == contain.Pruned && c.Keyword != "nullable" && c.lastStep().Kind == contain.AnyKey
 }
 
 // findingPlace is where the finding is in the object: the property that became required, not the object that lacks it; the object
 // whose unknown fields are dropped, not any of them.
+// Suppressions name this path, so it must not depend on which of several objects was found as the witness.
 func (c *change) findingPlace() string {
 	if c.losesKeys() {
 		return c.Path[:len(c.Path)-1].String()
@@ -288,6 +314,8 @@ func (c *change) findingPlace() string {
 }
 
 // schemaPath leads to the keyword, in the old document where it is gone from the new one.
+// The path need not be in the document: [report.Finding] takes the deepest part that is there. For a keyword that
+// only the old CRD has, inOld is true, so that an editor opens the file with the line that was removed.
 func (c *change) schemaPath() (tokens []string, inOld bool) {
 	p, path, keyword := c.pair.to, c.Path, c.Keyword
 	switch {
@@ -333,6 +361,9 @@ func witnessOf(g *contain.Gap) *report.Witness {
 const notEvaluated = " (the API server does not evaluate the rule while this is wrong)"
 
 // effectOnWitness says what the new CRD does to the witness.
+// The API server reports all errors of an object, in no useful order. The one at the path of the gap is the one that
+// the finding is about. If other errors keep the API server from evaluating the rule (skipping CEL after structural
+// errors), the effect quotes them and says so.
 func effectOnWitness(g *contain.Gap) string {
 	w := g.Witness
 	switch g.Harm {
@@ -381,6 +412,8 @@ func effectOnWitness(g *contain.Gap) string {
 }
 
 // isPathOfGap reports whether a concrete path such as spec.tasks[0].name is that of the gap.
+// A path below that of the gap counts as well: an error about spec.tasks[0].name.x is one about its name.
+// The API server writes keys of maps in brackets.
 func isPathOfGap(concrete string, g *contain.Gap) bool {
 	rest := concrete
 	for _, s := range fullPath(g) {
@@ -413,6 +446,7 @@ func stepLength(s string) int {
 }
 
 // objectPath turns steps through a schema into a path in the object, as far as they are such.
+// For properties, spec, properties, list, items, maxLength it is .spec.list[*]: the walk ends at the first keyword.
 func objectPath(tokens []string) string {
 	var path contain.Path
 	for i := 0; i < len(tokens); i++ {

@@ -28,6 +28,7 @@ func KubeVersions() (oldest, newest *version.Version) { return upstream.Oldest, 
 var ErrNothing = errors.New("there is no CRD to check")
 
 // ErrDifferentCRDs is the error of [Check] for CRDs of different names.
+// A CRD with another name is another API, so there is no step from one to the other.
 var ErrDifferentCRDs = errors.New("these are two different CRDs")
 
 // Check compares old with new. One of them may be nil: the CRD was added, or removed. Check changes neither; both may share parts.
@@ -69,6 +70,8 @@ func (c *comparison) tellSpent() {
 }
 
 // verdictOf is the verdict on both CRDs, given all findings.
+// A violation that fails by default settles it. An undecided change counts for less than that and for more than all
+// else, whatever the order of the findings.
 func (c *comparison) verdictOf(findings []report.Finding) report.Verdict {
 	v := report.Safe
 	switch {
@@ -105,6 +108,7 @@ func startAhead[T any](f func() T) func() T {
 }
 
 // applyRules applies all rules.
+// Findings of schemas come first and those of whole CRDs after them; [Check] sorts all of them.
 func (c *comparison) applyRules(ctx context.Context) {
 	c.refusal = startAhead(func() *refusal { return c.validateByServer(ctx) }) // takes as long as the comparison of schemas
 	for _, p := range c.pairs {
@@ -129,6 +133,7 @@ func (c *comparison) applyRules(ctx context.Context) {
 }
 
 // addFinding completes a finding and keeps it.
+// Severities are the defaults of the levels here. The caller overrides them by its configuration.
 func (c *comparison) addFinding(f report.Finding) {
 	f.CRD = c.crdName()
 	switch f.Outcome {

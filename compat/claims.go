@@ -11,6 +11,8 @@ import (
 )
 
 // claimTightened claims gaps of a keyword that bounds values; verb says which way it went.
+// Of the old value nil means that the keyword is new. Equal values mean that the keyword is as before and something
+// around it is not, such as a type that makes the same bound mean more.
 func claimTightened(keyword, verb string) func(*change) (string, bool) {
 	return func(c *change) (string, bool) {
 		switch {
@@ -35,6 +37,8 @@ func claimAdded(keyword string) func(*change) (string, bool) {
 	}
 }
 
+// claimChanged is the counterpart of [claimAdded]: both split the gaps of one keyword, so that each has a rule of its
+// own, with a way out of its own.
 func claimChanged(keyword string) func(*change) (string, bool) {
 	return func(c *change) (string, bool) {
 		if !c.isRefusedBy(keyword) || c.Before == nil {
@@ -45,6 +49,8 @@ func claimChanged(keyword string) func(*change) (string, bool) {
 }
 
 // claimJunctor claims gaps of a junctor.
+// The parts of a junctor are not compared one by one. So there is no before and after, and the message is the same
+// for all gaps.
 func claimJunctor(keyword, message string) func(*change) (string, bool) {
 	return func(c *change) (string, bool) {
 		return message, c.isRefusedBy(keyword)
@@ -55,7 +61,7 @@ func claimJunctor(keyword, message string) func(*change) (string, bool) {
 func (c *change) lastFieldName() string {
 	for _, s := range slices.Backward(c.Path) {
 		if s.Kind == contain.Field {
-			return quoteJSON(s.Name)
+			return compactJSON(s.Name)
 		}
 	}
 	return "the object"

@@ -18,6 +18,8 @@ import (
 // webhookConversions are the steps that requests in the served versions of a CRD need: none under the strategy None, and none if all
 // objects are stored and served in one version (crdConversionRESTOptionsGetter in k8s.io/apiextensions-apiserver/pkg/apiserver). The given
 // versions may hold objects, besides the storage version.
+// An object in the storage version that is requested in that version needs no conversion. All other pairs of a
+// requested version and a version that may hold objects do, and so does each write in a version that does not store.
 func webhookConversions(d *crd, ps []*part, stored []string) []conversion {
 	home := storageVersionOf(ps)
 	if home == nil || !namesWebhook(d) {
@@ -52,6 +54,8 @@ func namesWebhook(d *crd) bool {
 
 // conversionsAnew are the steps that the webhook of the new CRD has to make, and that no webhook at the same address made before. Nobody
 // can say what it makes of the objects, or whether it answers.
+// A step counts as known if the webhook at the same address made it under the old CRD. Which version was requested
+// does not matter: the webhook sees the two versions only.
 func (c *comparison) conversionsAnew() []conversion {
 	if !c.hasBothCRDs() || webhookAddress(c.old) != webhookAddress(c.new) {
 		return c.newConversions
@@ -75,6 +79,7 @@ func (c *comparison) needWebhookAnew(steps []conversion) []string {
 
 // webhookAddress says where the conversion webhook of d is asked, and in which version of the review; empty without one. The CA bundle does
 // not count: others write and renew it.
+// The port and the path have their defaults, so that a Service that is written out is no change.
 func webhookAddress(d *crd) string {
 	if !namesWebhook(d) || d.Spec.Conversion.Webhook == nil {
 		return ""
@@ -103,6 +108,7 @@ func webhookAddress(d *crd) string {
 }
 
 // brokenBundle is the finding about a caBundle without a certificate, which API servers before 1.31 take: no conversion passes then.
+// Since 1.31 the validation refuses such a bundle, and then the finding of that refusal says all.
 func (c *comparison) brokenBundle() (report.Finding, bool) {
 	bundle := bundleOf(c.new)
 	if !c.hasBothCRDs() || len(bundle) == 0 || bytes.Equal(bundle, bundleOf(c.old)) || len(c.newConversions) == 0 ||
@@ -135,6 +141,8 @@ func stepNames(steps []conversion) string {
 }
 
 // storageMoves reports whether another version stores objects than before.
+// Versions that are alike in both CRDs count as one, because an object stored in the one is the same object in the
+// other.
 func (c *comparison) storageMoves() bool {
 	o, n := storageVersionOf(c.oldParts), storageVersionOf(c.newParts)
 	return o != nil && n != nil && !c.areAlike(o, n)

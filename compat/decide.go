@@ -11,6 +11,9 @@ import (
 // object before it is stored: the scale subresource refuses some, and the status subresource drops and fills in others.
 
 // decidePair asks the prover about a pair, once for each pair.
+// The order matters. First come the objects as if the status were a field like others. Then come those whose status
+// the API server drops or takes from the stored object, and those whose status was written through the subresource.
+// Each step adds gaps that the earlier ones did not have.
 func (c *comparison) decidePair(ctx context.Context, p pair) []contain.Gap {
 	gaps, ok := c.gaps[p]
 	if !ok {
@@ -24,6 +27,8 @@ func (c *comparison) decidePair(ctx context.Context, p pair) []contain.Gap {
 }
 
 // decideHere asks the prover about a pair as if there were no status subresource.
+// A part whose schema cannot be read gives one gap without a verdict, at the keyword "schema". It becomes an
+// undecided finding, and never a safe one.
 func (c *comparison) decideHere(ctx context.Context, p pair) []contain.Gap {
 	var gaps []contain.Gap
 	from := p.from

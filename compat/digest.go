@@ -34,6 +34,8 @@ func SpecDigest(crd *apiextensionsv1.CustomResourceDefinition) (string, error) {
 	if err != nil {
 		return "", fmt.Errorf("CRD %s: %w", crd.Name, err)
 	}
+	// The encoder writes the fields of structs in the order of their declaration, which a later version of
+	// Kubernetes may change.
 	// Once more by way of maps: their keys are sorted, and whole numbers stay whole.
 	var plain any
 	if err := utiljson.Unmarshal(text, &plain); err != nil {

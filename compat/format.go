@@ -36,6 +36,8 @@ func valueText(v any) string {
 // inlineJSON writes a value for a sentence: as JSON, short.
 func inlineJSON(v any) string { return brief.Clip(compactJSON(v), maxInline) }
 
+// compactJSON writes a value as JSON in one line, without escapes for HTML. Whole floats lose their fraction: values
+// that come from a schema are floats for the decoder only. It is empty for what is no JSON, which no CRD can hold.
 func compactJSON(v any) string {
 	if f, ok := v.(float64); ok {
 		return formatFloat(f)
@@ -50,6 +52,7 @@ func compactJSON(v any) string {
 }
 
 // formatFloat writes a float: without exponent where that is short, and as an integer where it is one.
+// JSON knows one kind of number, and a schema of integers holds floats only because of its decoder.
 func formatFloat(f float64) string {
 	if f == math.Trunc(f) && math.Abs(f) < 1e15 {
 		return strconv.FormatInt(int64(f), 10)
@@ -57,9 +60,8 @@ func formatFloat(f float64) string {
 	return strconv.FormatFloat(f, 'g', -1, 64)
 }
 
-func quoteJSON(s string) string { return compactJSON(s) }
-
 // listValues writes values one after the other, and counts those that do not fit.
+// At least one value is written, however long it is; each is clipped by itself.
 func listValues[T any](vs []T) string {
 	var b strings.Builder
 	for i, v := range vs {
@@ -75,6 +77,7 @@ func listValues[T any](vs []T) string {
 }
 
 // valuesMissingFrom returns the values of a that are not in b.
+// Values are compared as the API server does, so that 1 and 1.0 are one value. The order of a stays.
 func valuesMissingFrom(a, b []any) []any {
 	have := make(map[string]bool, len(b))
 	for _, y := range b {
@@ -90,6 +93,8 @@ func valuesMissingFrom(a, b []any) []any {
 }
 
 // schemaGist describes a schema in a few words of JSON.
+// It stands for the value before of a field that is gone, so that a reader sees what clients wrote there. Nested
+// fields are left out.
 func schemaGist(n *schema.Node) string {
 	if n == nil {
 		return ""

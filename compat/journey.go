@@ -19,6 +19,8 @@ import (
 
 // canTravel reports whether the witness of a gap makes the whole journey, and in the other version something is dropped or
 // refused at the end of it.
+// The prover answers about schemas. Between two versions there are several writes and reads, and each may drop or
+// fill in something else. The journey shows that the harm survives all of them, by the code that will do it.
 func (c *comparison) canTravel(ctx context.Context, p pair, g *contain.Gap) bool {
 	j, err := c.makeJourney(ctx, p, c.readingVersion(p.from), g.Witness.Object)
 	switch {
@@ -31,6 +33,8 @@ func (c *comparison) canTravel(ctx context.Context, p pair, g *contain.Gap) bool
 }
 
 // refusesAt reports whether the object is refused at the place of a gap.
+// Some errors of the API server have no path, and count at each place: those of junctors, and that rules
+// were not checked.
 func (j *journey) refusesAt(g *contain.Gap) bool {
 	return slices.ContainsFunc(j.errors, func(e string) bool {
 		path, _, _ := strings.Cut(e, ": ")
@@ -39,6 +43,8 @@ func (j *journey) refusesAt(g *contain.Gap) bool {
 }
 
 // storedGaps are the gaps between what is stored of version p and read by reader, and version to.
+// The first of the parts made of p has what reading fills in, and its refusals hold as they are. Refusals that only
+// later parts have must show a witness that makes the journey, because filling in may mend them.
 func (c *comparison) storedGaps(ctx context.Context, p, reader, to *part) []contain.Gap {
 	var out []contain.Gap
 	known := told{}
@@ -86,6 +92,8 @@ func (c *comparison) makeJourney(ctx context.Context, p pair, filler *part, obj 
 }
 
 // journeyWith is makeJourney. With ratchet, both CRDs tolerate errors in unchanged values.
+// The touch at the end sets a label and nothing else. So whatever it is refused for, each controller that sets an
+// annotation or a finalizer meets it. Errors that the old CRD had as well are taken away, because they are no news.
 func (c *comparison) journeyWith(ctx context.Context, p pair, filler *part, obj map[string]any, ratchet bool) (journey, error) {
 	r := c.routeOf(p, filler)
 	if r.home == nil { // the new CRD lacks the version in which the object is stored
@@ -101,6 +109,7 @@ func (c *comparison) journeyWith(ctx context.Context, p pair, filler *part, obj 
 			return journey{}, err
 		}
 	}
+	// Reading prunes, as a conversion does.
 	kept, dropped, err := c.convertObject(r.reader, stored) // without the defaults that reading fills in: they are no data
 	if err != nil {
 		return journey{}, err
@@ -124,6 +133,8 @@ func (c *comparison) journeyWith(ctx context.Context, p pair, filler *part, obj 
 	if len(j.errors) == 0 {
 		return j, nil
 	}
+	// The same write, if the old version that stored the object read it: errors that it does not have
+	// come from the defaults of the new reader.
 	before, err := c.updateObject(ctx, r.to, r.storing, first, nil, false)
 	if err != nil {
 		return j, err
@@ -143,6 +154,8 @@ func (c *comparison) journeyWith(ctx context.Context, p pair, filler *part, obj 
 }
 
 // addErrors takes over the errors of a write that were none before.
+// If the old CRD stopped before its rules because something else was wrong, nobody knows what the rules would have
+// said. Then no rule counts as news.
 func (j *journey) addErrors(now, was field.ErrorList) {
 	j.ofRules = map[string]bool{}
 	for _, e := range now {
@@ -160,6 +173,8 @@ func (j *journey) addErrors(now, was field.ErrorList) {
 }
 
 // routeOf returns the versions of a journey; without home if the new CRD lacks the version that reads the object.
+// If filler is another version than the first reader, the object was written back in between, and the new
+// storage version reads it from then on.
 func (c *comparison) routeOf(p pair, filler *part) route {
 	home := c.readingVersion(p.from)
 	r := route{from: p.from, storing: cmp.Or(c.storingVersion(p.from), p.from), home: home, reader: home, to: p.to}
@@ -171,6 +186,7 @@ func (c *comparison) routeOf(p pair, filler *part) route {
 
 // writtenAgain returns what is stored for the last time, after a label was set under the new CRD: in filler if both CRDs serve it, or, if that
 // is the storage version, in the version to.
+// Only a write that both CRDs take counts: a refused one changes nothing of what is stored.
 func (c *comparison) writtenAgain(ctx context.Context, r route, filler *part, stored map[string]any) (map[string]any, error) {
 	var writers []*part
 	if before := findVersion(c.oldParts, filler.Name); before == nil || !before.Served || !isUnchangedSchema(before, filler) || c.storageMoves() { // otherwise it filled in the same before
@@ -189,6 +205,8 @@ func (c *comparison) writtenAgain(ctx context.Context, r route, filler *part, st
 }
 
 // createObject creates an object in one version, or updates another one to it, and returns what another version stores of it.
+// With optionalOldSelf, the object may be one that only updates reach. Then the way to it is looked for, see
+// [comparison.updateTo].
 func (c *comparison) createObject(ctx context.Context, in, storing *part, obj map[string]any) (map[string]any, error) {
 	v, err := c.validatorOf(in)
 	if err != nil {
@@ -246,6 +264,7 @@ func (c *comparison) updateObject(ctx context.Context, in, home *part, stored, o
 }
 
 // readObject returns a stored object as clients of the version in see it. The version home stored it.
+// Reading fills in the defaults of home and prunes by it; the conversion then prunes by the version in.
 func (c *comparison) readObject(in, home *part, stored map[string]any) (map[string]any, error) {
 	reader, err := c.validatorOf(home)
 	if err != nil {
@@ -282,6 +301,7 @@ func minusErrors(all []string, known field.ErrorList) []string {
 }
 
 // replacesNull reports whether a null of a stored object has another value in what is written back, because a version filled in its default.
+// Fields that are gone do not count: they were dropped, which is another harm.
 func replacesNull(stored, written any) bool {
 	switch v := stored.(type) {
 	case nil:
@@ -304,6 +324,8 @@ func replacesNull(stored, written any) bool {
 	return false
 }
 
+// withoutType leaves out the apiVersion, which differs between versions of the same object. The map is a copy, its
+// values are shared.
 func withoutType(obj map[string]any) map[string]any {
 	out := map[string]any{}
 	for k, v := range obj {
@@ -315,6 +337,7 @@ func withoutType(obj map[string]any) map[string]any {
 }
 
 // validatorOf prepares the schema of a version for requests, once.
+// The validator runs rules exactly, without the shortcuts of searches, because its answer is quoted in findings.
 func (c *comparison) validatorOf(p *part) (*upstream.Validator, error) {
 	if p.judge == nil {
 		o := c.containOptions(p)

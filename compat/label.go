@@ -1,5 +1,9 @@
 package compat
 
+// Can a client still set a label? It changes nothing else, so nothing should refuse it. But a rule about
+// updates may see another old value than before: for example, self.mode == oldSelf.mode where the new version
+// fills in mode and the old value lacks it.
+
 import (
 	"fmt"
 	"regexp"
@@ -14,6 +18,8 @@ import (
 
 // suspectLabels returns the rules about updates of a new version that may refuse to set a label. The API server converts the old value to
 // that version and does not fill in its defaults, so the old value can lack what the new one has.
+// A rule stays suspect if the prover shows neither that it allows all updates with these old values,
+// nor that it allows those that only set a label. The rules of [withLabelRules] describe the latter to the prover.
 func (c *comparison) suspectLabels(to *part) []contain.Gap {
 	var readings []contain.Reading
 	var held []*props
@@ -93,6 +99,9 @@ func dropsNulls(p *props, held []*props, depth int) bool {
 }
 
 // labelRuleOf is the rule about one field.
+// For a scalar default the rule says which value fills the gap: has(self.a) && (has(oldSelf.a) ? self.a == oldSelf.a
+// : self.a == 3). Where that cannot be written in CEL, as for objects with defaults inside, a weaker rule is true as
+// well.
 func labelRuleOf(name string, p *props) string {
 	a, b := "self."+name, "oldSelf."+name
 	inner := *p

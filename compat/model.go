@@ -48,6 +48,7 @@ type Options struct {
 }
 
 // Step is a step of the comparison of two versions of a CRD.
+// Traces are for people who ask why something was proven or not: sluice check --trace prints them.
 type Step struct {
 	// CRD is the name of the CRD, From the version in the old one, To that in the new one.
 	CRD, From, To string
@@ -61,6 +62,7 @@ type AdmissionError struct{ Says string }
 func (e *AdmissionError) Error() string { return "admission refuses it: " + e.Says }
 
 // DefaultBudget is the Budget where none is given.
+// It is some seconds of one processor at most.
 const DefaultBudget = 6_000_000
 
 // Rule is one thing that is looked for, and its documentation. Texts are plain, with paragraphs separated by empty lines.
@@ -105,6 +107,8 @@ func (r *Rule) InSpec() bool { return r.claim != nil || r.inSpec }
 const Undetermined = "unable to determine if change to existing field is safe"
 
 // comparison is the state of one call of [Check].
+// It is used by one goroutine; only the validation of the new CRD runs beside it, see [comparison.refusal]. All
+// caches in it are answers that depend on nothing but the two CRDs and the options.
 type comparison struct {
 	opts     Options
 	rules    []Rule
@@ -114,6 +118,7 @@ type comparison struct {
 	// oldConversions and newConversions are what a webhook has to convert under each of the CRDs.
 	oldConversions, newConversions []conversion
 	// pairs are the versions that are compared with themselves, in the order of the old CRD.
+	// A version that is gone is in no pair: rules about versions report it.
 	pairs    []pair
 	gaps     map[pair][]contain.Gap
 	answers  map[question]answer
@@ -136,6 +141,7 @@ type comparison struct {
 }
 
 // askedOnce keeps the answer to a question.
+// The zero value has not been asked. It has no lock: rules run one after the other.
 type askedOnce[T any] struct {
 	asked  bool
 	answer T
@@ -158,6 +164,8 @@ const (
 )
 
 // part is one version of one of the CRDs.
+// Besides the versions of the documents there are parts that a step of a journey has made of them, see steps.go.
+// Those share crdVersion with the version that they come from, and have another schema.
 type part struct {
 	*crdVersion
 	index int
@@ -170,6 +178,7 @@ type part struct {
 	// onlyLost is set by the step nameUnknown: the question about this version is only what is pruned.
 	onlyLost bool
 	// within accepts at each place what this version accepts there; nil if none is known. See afterStep.
+	// With it the prover knows that a value which the narrower schema refuses for a new reason was accepted before.
 	within *part
 	props  *props // as the API server sees it: everything is kept under spec.preserveUnknownFields
 
@@ -183,6 +192,7 @@ type part struct {
 type pair struct{ from, to *part }
 
 // change is a gap between two schemas, with its surroundings.
+// Rules claim it by its keyword and harm, and may replace Before and After by values that say more to a reader.
 type change struct {
 	contain.Gap
 	pair pair
@@ -194,9 +204,12 @@ type change struct {
 
 // conversion is a step that a webhook has to make for requests in a served version: an object that is stored in another version is read, or
 // an object is stored in another version.
+// If v1 stores, a read of such an object as v2 is the step from v1 to v2, for requests of v2.
 type conversion struct{ request, from, to string }
 
 // refusal is the API server's answer to the new CRD.
+// An update that is refused and an update that passes only because the old CRD has the same fault are two findings:
+// errs and fresh are never both set.
 type refusal struct {
 	// errs are why the update (or, without an old CRD, the creation) is refused.
 	errs field.ErrorList
@@ -213,6 +226,7 @@ type refusal struct {
 }
 
 // question is what the prover is asked of a pair: statusWrites is [contain.Options.StatusWrites].
+// Versions that say the same share a question, see [comparison.firstAlike].
 type question struct {
 	pair
 	statusWrites bool
@@ -225,6 +239,7 @@ type answer struct {
 }
 
 // crossing is a gap between two versions of different names that nothing converts between.
+// For example, v1beta1 accepts name: "", v1 demands a character, and v1 reads what v1beta1 stored.
 type crossing struct {
 	pair
 	contain.Gap
@@ -244,6 +259,8 @@ type crossings struct {
 }
 
 // journey is the fate of one such object.
+// The prover says of a whole schema that such objects exist; the journey shows it for one, by the API server's own
+// code.
 type journey struct {
 	// dropped are the paths of the stored object that are pruned on reading or by the other version; nulls reports whether nulls are dropped, or
 	// replaced by a default.
@@ -258,4 +275,6 @@ type journey struct {
 
 // route has the version of each step of a journey. Under the old CRD, from creates the object, and storing stores it. Under the new CRD, home
 // reads it first, reader reads it last, and to writes it back.
+// For v1beta1 stored as v1 and requested as v2, from is v1beta1, storing v1 of the old CRD, home and
+// reader v1 of the new one, and to v2.
 type route struct{ from, storing, home, reader, to *part }

@@ -43,6 +43,9 @@ func (c *comparison) servedPairs() []pair {
 }
 
 // nameChanged reports that a name of the CRD changed. If the API server refuses that, the finding says so in its words.
+// The API server refuses most of these changes once the CRD is established (requireImmutableNames in
+// k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/validation). The finding then has the level of a refusal, and
+// quotes it.
 func (c *comparison) nameChanged(what, from, to string, tokens ...string) []report.Finding {
 	if from == to {
 		return nil
@@ -67,6 +70,7 @@ func listKind(n *apiextensionsv1.CustomResourceDefinitionNames) string {
 }
 
 // namesGone reports the names of old that are not in new.
+// Each name is told once, in the order of old, even if old has it twice.
 func namesGone(old, new []string, tell func(string) report.Finding) []report.Finding {
 	var out []report.Finding
 	seen := map[string]bool{}

@@ -19,6 +19,8 @@ import (
 // crossUpdates adds the rules about updates of a version that refuse what its clients could write before, because other versions fill in
 // other defaults in the old value than before. Reading fills in oldSelf, and nothing fills in self: whoever sets the field for the first
 // time changes it, and whoever leaves it out removes it (docs/containment.md, Several versions without a webhook).
+// A webhook on the old side ends the question, because what it made of old values is not known. A version with no
+// rule about updates needs no question.
 func (c *comparison) crossUpdates(ctx context.Context, to *part, known told, out *crossings) {
 	if !to.Served || len(c.oldConversions) > 0 || !hasTransitions(to.props) || c.isOnlyVersion(to) { // what a webhook made of old values is not known
 		return
@@ -53,6 +55,8 @@ func (c *comparison) crossUpdates(ctx context.Context, to *part, known told, out
 
 // suspectUpdates returns the rules about updates of a version that are not proven to allow what they allowed before, with the old values
 // that the other versions leave behind.
+// A reading is a pair of schemas of the old value: as it was read under the old CRD, and as it is read under the new
+// one. If both are the same for all writers, updates meet what they met before.
 func (c *comparison) suspectUpdates(before, to *part) []contain.Gap {
 	var readings []contain.Reading
 	held := []*props{before.props}
@@ -95,6 +99,7 @@ func (c *comparison) isOnlyVersion(to *part) bool {
 
 // fillerPairs are the versions that fill in defaults in what is stored, before and after: those that read it, and those in which clients of
 // both CRDs write.
+// Each pair is there once, the storage versions first.
 func (c *comparison) fillerPairs() []pair {
 	var out []pair
 	add := func(o, n *part) {
@@ -112,6 +117,8 @@ func (c *comparison) fillerPairs() []pair {
 }
 
 // stage is an object under both CRDs, after the same writes.
+// Both sides start from the same object and differ as soon as one CRD fills in a default that the other does not
+// have.
 type stage struct {
 	old, new     map[string]any // as they are stored
 	oldIn, newIn *part          // the versions that read them
@@ -126,6 +133,8 @@ const unitsToTry = 200
 // refusedUpdate looks for an update in a version that the old CRD allows and a rule of the new one refuses, after writes that both allow:
 // an object that lacks a default is created, a label is set in a version or not, and then it is updated to itself, or with one of the
 // values that differ set, changed or left out.
+// The objects are those that lack a default, because only these read differently. The bound on stages keeps CRDs with
+// many defaults affordable; what it leaves out stays undecided.
 func (c *comparison) refusedUpdate(ctx context.Context, to *part) *crossing {
 	for _, from := range c.writtenVersions() {
 		if from.buildSchema() != nil {
@@ -138,6 +147,7 @@ func (c *comparison) refusedUpdate(ctx context.Context, to *part) *crossing {
 					if g.Witness == nil {
 						continue
 					}
+					// Several defaults often have the same object as their simplest one.
 					key := compactJSON(g.Witness.Object)
 					if tried[key] || len(tried) >= maxStages {
 						continue
@@ -159,6 +169,8 @@ func (c *comparison) refusedUpdate(ctx context.Context, to *part) *crossing {
 }
 
 // labelStages creates an object under the old CRD, and then sets a label in each version.
+// The first stage is the object as it was created. A stage follows for each version in which both CRDs allow a label
+// to be set, and after it the storage versions read the object.
 func (c *comparison) labelStages(ctx context.Context, from *part, obj map[string]any) []stage {
 	home := c.storingVersion(from)
 	stored, err := c.createObject(ctx, from, home, obj)
@@ -193,6 +205,7 @@ func (c *comparison) labelStages(ctx context.Context, from *part, obj map[string
 }
 
 // refusedAt looks for an update of an object in the version that only the new CRD refuses.
+// An error counts only if it comes of a rule: other errors have rules of their own to report them.
 func (c *comparison) refusedAt(ctx context.Context, from, to *part, s stage) *crossing {
 	in := findVersion(c.oldParts, to.Name)
 	if in == nil || !in.Served {
@@ -263,6 +276,8 @@ type difference struct {
 }
 
 // differencesBetween are the places at which two objects differ, metadata aside, the outer ones first.
+// A field that only one side has is a difference, and so is each field of an object that one side lacks, so that an
+// update may set or leave out a part of it.
 func differencesBetween(a, b any, at []any) []difference {
 	if reflect.DeepEqual(a, b) {
 		return nil
@@ -306,6 +321,8 @@ func differencesBetween(a, b any, at []any) []difference {
 }
 
 // schemaPath is the place as one of the schema.
+// A number becomes the step of any item, and a name that only additionalProperties knows the step of any
+// key.
 func (d *difference) schemaPath(p *props) contain.Path {
 	var out contain.Path
 	for _, s := range d.at {
@@ -323,6 +340,7 @@ func (d *difference) schemaPath(p *props) contain.Path {
 }
 
 // objectsToTry are objects like the given one: itself, without what stands at the place, and with other values there.
+// The object itself comes first: an update that changes nothing and is refused is the worst that can happen.
 func (d *difference) objectsToTry(obj map[string]any) []map[string]any {
 	out := []map[string]any{obj}
 	for _, value := range append([]any{nil, d.value}, otherValues(d.value)...) {
@@ -335,6 +353,8 @@ func (d *difference) objectsToTry(obj map[string]any) []map[string]any {
 }
 
 // setAt sets the value at the place, or removes it for nil, and makes the objects around it.
+// It returns false if the place cannot be reached, such as a field of a text or an item behind the end of a list.
+// Items are never removed, because the indexes of others would move.
 func setAt(at any, path []any, value any) bool {
 	for i, s := range path {
 		last := i == len(path)-1
@@ -372,6 +392,7 @@ func setAt(at any, path []any, value any) bool {
 }
 
 // otherValues are a few values like v.
+// They are tried blindly: most are refused for another reason under both CRDs, which costs one update each.
 func otherValues(v any) []any {
 	switch v := v.(type) {
 	case string:

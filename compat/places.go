@@ -18,6 +18,8 @@ import (
 var ofEveryObject = []string{"apiVersion", "kind", "metadata"}
 
 // childSchemas yields the places that p declares one step below itself.
+// The order of properties is not fixed, so whoever collects from it sorts. Junctors and the metadata of embedded
+// resources are no places.
 func childSchemas(p *props) iter.Seq2[contain.Step, *props] {
 	return func(yield func(contain.Step, *props) bool) {
 		for name, child := range p.Properties {
@@ -70,6 +72,8 @@ func schemasAt(schemas []*props, at contain.Step) []*props {
 }
 
 // fieldOf returns the schema of a field, nil if it is unknown and not kept.
+// For a map it is the schema of the values. A kept unknown field has a schema that says nothing and keeps what is in
+// it.
 func fieldOf(p *props, name string) *props {
 	if sub, ok := p.Properties[name]; ok {
 		return &sub
@@ -100,6 +104,7 @@ func extraOf(p *props) *props {
 }
 
 // propsAt follows the path through declared schemas; nil if it leaves them.
+// It differs from [schemaAt], which also answers for fields that are kept without a declaration.
 func propsAt(p *props, path contain.Path) *props {
 	for _, s := range path {
 		switch {
@@ -120,6 +125,8 @@ func propsAt(p *props, path contain.Path) *props {
 
 // rewriteChildren returns p with what below makes of each place that p declares. below returns its argument to leave a place as it is, and
 // nil to take a field out. If all places stay, rewriteChildren returns p itself.
+// It copies what changes and the way to it, and shares the rest with p. The result of below is not descended into, so
+// that below decides about the depth.
 func rewriteChildren(p *props, below func(child *props, at contain.Step) *props) *props {
 	out := *p
 	changed, cloned := false, false
@@ -152,6 +159,7 @@ func rewriteChildren(p *props, below func(child *props, at contain.Step) *props)
 }
 
 // withDefault returns p with another default, nil for none.
+// The required fields around it stay, which matters to a caller that removes the default.
 func withDefault(p *props, value *apiextensionsv1.JSON) *props {
 	out := *p
 	out.Default = value
@@ -192,16 +200,20 @@ func keepsUnknownFields(p *props) bool {
 }
 
 // keepsUndeclared reports whether a field that p does not declare stays, if only as an empty object.
+// additionalProperties: true keeps the field, and prunes what is in it
+// (k8s.io/apiextensions-apiserver/pkg/apiserver/schema/pruning).
 func keepsUndeclared(p *props) bool {
 	return keepsUnknownFields(p) || p.AdditionalProperties != nil && p.AdditionalProperties.Allows && p.AdditionalProperties.Schema == nil
 }
 
 // prunesUndeclared reports whether a field that p does not declare is pruned, if p keeps no unknown fields.
+// apiVersion, kind and metadata stay at the root and in embedded resources, whatever the schema declares.
 func prunesUndeclared(p *props, name string, depth int) bool {
 	return depth > 0 && !p.XEmbeddedResource || !slices.Contains(ofEveryObject, name)
 }
 
 // fillsMore reports whether reader has a default that p lacks, for a field that p does not require, or for an item or a value that may be null.
+// If it does not, reading by reader adds nothing to an object of p, and one question is enough.
 func fillsMore(p, reader *props, depth int) bool {
 	if p == nil || reader == nil || depth > schema.MaxDepth {
 		return false
@@ -221,6 +233,8 @@ func fillsMore(p, reader *props, depth int) bool {
 
 // fillsAlone are the places, below at, of defaults of p for fields that some objects of stored lack, which reader has read and filled in. A nil
 // stored says nothing of them.
+// A client that wrote such an object finds the default in it only through p. The places lie in fields, items and
+// values; an item or value has a default only for null.
 func fillsAlone(p, stored, reader *props, at contain.Path) []contain.Path {
 	if p == nil || len(at) > schema.MaxDepth {
 		return nil
@@ -245,6 +259,7 @@ func fillsAlone(p, stored, reader *props, at contain.Path) []contain.Path {
 }
 
 // strangeFills are the places, below at, of defaults of reader for fields that p keeps and does not declare. Ratcheting never compares such fields.
+// The version that reads fills them in, and p takes them over as unknown fields.
 func strangeFills(p, reader *props, at contain.Path) []contain.Path {
 	if p == nil || reader == nil || len(at) > schema.MaxDepth {
 		return nil
@@ -264,6 +279,8 @@ func strangeFills(p, reader *props, at contain.Path) []contain.Path {
 }
 
 // undeclaredPlaces are the places, below at, of fields that p declares and q keeps as unknown ones. Ratcheting never compares unknown fields.
+// They are places that became declared: as an unknown field the value was never validated, and never compared by
+// itself.
 func undeclaredPlaces(p, q *props, at contain.Path) []contain.Path {
 	if p == nil || q == nil || len(at) > schema.MaxDepth {
 		return nil

@@ -19,6 +19,7 @@ import (
 )
 
 // describeClash says what happens to objects between the two versions.
+// It speaks of may and of a cause as far as these are known, because a reader has to know which version to change.
 func (x *crossing) describeClash() string {
 	unknown := x.Verdict == contain.Unknown
 	switch {
@@ -50,6 +51,10 @@ func (c *comparison) reachableCrossings(ctx context.Context) crossings {
 	})
 }
 
+// findCrossings asks of each version of the new CRD what happens in it to objects of the others. known are the gaps
+// that a finding tells already, was those that the old CRD had, and spared those that no written object meets. The
+// order decides which version a finding names: the storage version comes first among the writers, and versions that
+// are alike count once. If the budget is spent, one crossing without a verdict stands for all that is left.
 func (c *comparison) findCrossings(ctx context.Context, out *crossings) {
 	moved := told{}
 	moved.addGaps(c.storageGaps(ctx)...)
@@ -65,9 +70,11 @@ func (c *comparison) findCrossings(ctx context.Context, out *crossings) {
 		for _, from := range c.distinctVersions(c.writtenVersions(), to) {
 			p := pair{from, to}
 			switch {
+			// Nobody writes in such a version, and nothing is read by it.
 			case !to.Served && to != c.readingVersion(from) && !c.storedAnew(to):
 			case !c.affordsCrossing(p, out):
 				return
+			// The comparison of the version with itself has told all but what later writes add.
 			case from.Name == to.Name && to == c.readingVersion(from):
 				c.crossAgain(ctx, p, known, was, out)
 			default:
@@ -110,6 +117,8 @@ func (c *comparison) affordsCrossing(p pair, out *crossings) bool {
 // crossOld looks at what objects written in an old version meet in a new one. What it finds is known from then on. What was a gap
 // of the old CRD is news only where an object now keeps what was dropped of it before. It returns the gaps that no object written in
 // this version meets.
+// Three causes are looked at one after the other: defaults that reading fills in, the conversion itself, and errors
+// that ratcheting tolerated so far. A gap that one of them reports is not reported again.
 func (c *comparison) crossOld(ctx context.Context, p pair, known told, was func() told, out *crossings) (spared told) {
 	home, ok := c.builtHome(p.from)
 	if !ok {
@@ -149,6 +158,8 @@ func (c *comparison) crossConverted(ctx context.Context, p pair, home *part, kno
 // crossAgain looks at what the objects meet once they were written under the new CRD: the version of that write has filled them in, and so
 // does the new storage version since then. A version that the old CRD did not serve is left out: rule added-in-one-version is about its
 // clients.
+// The first write under the new CRD changes what is stored: the version of the writer fills in its defaults, and from
+// then on the new storage version reads. Each of these versions may be the one whose default another version refuses.
 func (c *comparison) crossAgain(ctx context.Context, p pair, known told, was func() told, out *crossings) {
 	home, ok := c.builtHome(p.from)
 	if !ok {
@@ -197,6 +208,9 @@ func (c *comparison) toldOfItself(ctx context.Context, from *part) told {
 }
 
 // addCrossing sorts a crossing by its harm, and reports whether it does any; before tells whether some objects met the gap in the old CRD.
+// A gap with a witness counts only if an object makes the journey: this one, one without the fields that are pruned
+// on the way, or one that the old CRD tolerated. If there is none, the gap is undecided where objects met it before,
+// and left out otherwise.
 func (c *comparison) addCrossing(ctx context.Context, x crossing, before bool, out *crossings) bool {
 	p, g := x.pair, &x.Gap
 	erases, refuses := g.Harm == contain.Pruned, g.Harm != contain.Pruned && (p.to.Served || isDataDropped(g))
@@ -224,6 +238,8 @@ func (c *comparison) addCrossing(ctx context.Context, x crossing, before bool, o
 }
 
 // crossNew looks at what objects that only the new CRD can hold, written in one of its versions, meet in another one.
+// No stored object is harmed, so these become warnings. A refusal of objects before their defaults are
+// filled in is left out, because a default may mend it.
 func (c *comparison) crossNew(ctx context.Context, p pair, known told, was func() told, out *crossings) {
 	stored := storageVersionOf(c.newParts)
 	if c.sameAsBefore(p.from, p.to) && !c.storageMoves() || fitsWithoutQuestion(p.from, stored, p.to) {
@@ -242,6 +258,8 @@ func (c *comparison) crossNew(ctx context.Context, p pair, known told, was func(
 
 // filledIn are the gaps of defaults that the new CRD fills in when it reads what the old one stored, and that the version
 // in which it is read refuses, which may be the one in which it was written.
+// First each simplest object that lacks one default makes the journey. Then the prover looks for objects that are
+// refused only together with the default, such as by a rule about two fields.
 func (c *comparison) filledIn(ctx context.Context, p pair, home *part) []contain.Gap {
 	if !p.to.Served || !c.fillsAnew(p.from, home) {
 		return nil
@@ -264,6 +282,7 @@ func (c *comparison) filledIn(ctx context.Context, p pair, home *part) []contain
 		g.Witness = &contain.Witness{Object: g.Witness.Object, Errors: j.filled}
 		return true
 	}
+	// A finding about a default names the place of that default.
 	blame := func(g contain.Gap, w *contain.Witness) {
 		// What is refused may be another default than the one that was asked about.
 		if i := slices.IndexFunc(lacking, func(l contain.Gap) bool { return speakOf(w.Errors, &l) }); i >= 0 {
@@ -364,6 +383,7 @@ func (c *comparison) unlikeDefaults(ctx context.Context, p pair, home *part) []c
 }
 
 // hasTransitions reports whether a rule of the schema mentions oldSelf.
+// Rules on items and values count too.
 func hasTransitions(p *props) bool {
 	return anyBelow(p, func(s *props) bool {
 		return slices.ContainsFunc(s.XValidations, func(r apiextensionsv1.ValidationRule) bool { return strings.Contains(r.Rule, "oldSelf") })
@@ -390,6 +410,9 @@ func (c *comparison) objectsLackingDefaults(ctx context.Context, from, to *part)
 // made of a write in another version is not known.
 func (c *comparison) writtenVersions() []*part { return c.writing.answerOf(c.findWrittenVersions) }
 
+// findWrittenVersions lists the served versions and those that may hold objects. Under a webhook only the latter
+// count. If the storage version was another one once, each served version appears again for the objects that were
+// stored then: the old storage version pruned them.
 func (c *comparison) findWrittenVersions() []*part {
 	var out []*part
 	for _, p := range c.oldParts {
@@ -438,6 +461,8 @@ func (c *comparison) readingVersion(from *part) *part {
 
 // distinctVersions leaves out versions that are alike. Of those like to, the one of that name stays, which the comparison of to with itself
 // covers.
+// Of two versions that are alike the first stands for both, so that a finding comes once for v1alpha1 and v1beta1
+// with one schema.
 func (c *comparison) distinctVersions(versions []*part, to *part) []*part {
 	var out []*part
 	for _, v := range versions {
@@ -476,6 +501,8 @@ func (c *comparison) knownTo(ctx context.Context, to *part) told {
 }
 
 // toldBefore are the gaps that the old CRD had between a version and its others.
+// Such gaps are no harm of the upgrade: clients of these versions lived with them. It is empty for a version that the
+// old CRD did not serve.
 func (c *comparison) toldBefore(ctx context.Context, to *part) told {
 	was := told{}
 	before := findVersion(c.oldParts, to.Name)
@@ -500,6 +527,8 @@ func (c *comparison) gapsOfStored(ctx context.Context, from, reader, to, in *par
 
 // gapsOnTheWay returns the gaps between what version from writes and version in. in is version to, or the version that the old CRD had
 // in place of to. If only one of the two drops unknown fields, each such field is compared by its name.
+// A schema that keeps unknown fields says nothing of their names. If another version declares them, the question is
+// asked once more with these names declared, so that the loss of a known field is told by its name.
 func (c *comparison) gapsOnTheWay(ctx context.Context, from, to, in *part) []contain.Gap {
 	gaps := c.decidePair(ctx, pair{from, in})
 	named := c.afterStep(from, step{stepNameUnknown, to})
@@ -546,6 +575,7 @@ func (c *comparison) mayKeepAt(ctx context.Context, p pair, home *part) func(g *
 }
 
 // mayBeNested reports whether one of two places may be the other, or around it.
+// An item and a value stand for any item or value, so that they match each name.
 func mayBeNested(a, b contain.Path) bool {
 	for i := range min(len(a), len(b)) {
 		if a[i].Kind == contain.Field && b[i].Kind == contain.Field && a[i].Name != b[i].Name {
@@ -569,6 +599,7 @@ func fitsWithoutQuestion(from, stored, to *part) bool {
 }
 
 // preferredVersionOf is the served version that discovery names first, and kubectl uses.
+// By the order of Kubernetes, v2 comes before v1, v1 before v2beta1, and that before v1alpha1.
 func preferredVersionOf(ps []*part) *part {
 	all := servedVersionsOf(ps)
 	if len(all) == 0 {

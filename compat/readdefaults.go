@@ -58,6 +58,7 @@ func (c *comparison) defaultsNewToReaders(ctx context.Context) (out []report.Fin
 
 // readersFinding are the findings about clients that find another value at the place of a gap than so far: lost if there was one. Clients of the version
 // that wrote the object stand for all if they are among them.
+// Both sides are read by the API server's code, so that the values in the finding are those that a client gets.
 func (c *comparison) readersFinding(ctx context.Context, p, stored pair, anew, lost bool, g contain.Gap) (out []report.Finding) {
 	writer := p.from
 	old, err := c.createObject(ctx, writer, stored.from, g.Witness.Object)
@@ -129,6 +130,8 @@ func (c *comparison) objectsFilledBy(ctx context.Context, from, filler *part) (o
 }
 
 // withoutFilledNull returns p without the nulls that reader replaces with a default.
+// A null in a list or a map is replaced when the object is read, if the reader has a default for the items or values
+// there.
 func withoutFilledNull(p, reader *props, depth int) *props {
 	if p == nil || reader == nil || depth > schema.MaxDepth {
 		return p
@@ -155,6 +158,7 @@ func (c *comparison) redefaultedIn(ctx context.Context, p pair) told {
 }
 
 // firstOfEachPlace leaves one finding for each place of a version: one writer stands for all.
+// The order stays, so that the finding of the first writer is kept.
 func firstOfEachPlace(all []report.Finding) []report.Finding {
 	known := map[string]bool{}
 	return slices.DeleteFunc(all, func(f report.Finding) bool {

@@ -18,6 +18,7 @@ import (
 )
 
 // widening is a place at which new objects can hold what no old object could.
+// rule, keyword and message are those of the finding that it becomes if the prover confirms it.
 type widening struct {
 	twin
 	rule, keyword, message string
@@ -25,6 +26,7 @@ type widening struct {
 }
 
 // wideningsBetween lists what readers of the old schema have never seen.
+// Changes inside of junctors are left out: a reader decodes by types and enums of the fields themselves.
 func wideningsBetween(old, new *schema.Node) []widening {
 	var out []widening
 	for t := range differingTwins(old, new) {
@@ -53,6 +55,8 @@ func wideningsBetween(old, new *schema.Node) []widening {
 
 // mayRefuseNull reports whether a field or a value that keeps null now, or gets a default in its place, has an enum, or is in an object that counts its fields or
 // has junctors or rules, which may ask for the field. The API server dropped null from requests, and may refuse it now.
+// So far the API server dropped the null before it validated. Now it keeps it: an enum lacks null, null counts
+// as a property, and rules see it.
 func (w *widening) mayRefuseNull(to *props) bool {
 	last := len(w.path) - 1
 	if w.keyword != "nullable" && w.keyword != "default" || last < 0 || w.path[last].Kind == contain.AnyItem {
@@ -96,6 +100,7 @@ func (w *widening) withNullHere(p *props) *props {
 
 // withNullAt returns the schema of objects of p with null at the path, where p drops it. They may have one field more than p allows, and what the
 // junctors of p say of the field is left open.
+// The text at the place has a least length of one and a greatest of none, so null is the only value that it accepts.
 func withNullAt(p *props, path contain.Path) *props {
 	if len(path) == 0 {
 		least, most := int64(1), int64(0) // no text, so that only null is left
@@ -137,6 +142,7 @@ func withValues(p, value *props) *props {
 
 // addNullRefused looks for an object with a null that the old CRD dropped from requests, and that the new one refuses, by the API server's code. It
 // adds to the finding that there is one, or that this is undecided, and returns false if there is none.
+// A rule about updates is asked for apart, because no creation meets it.
 func (c *comparison) addNullRefused(ctx context.Context, p pair, w *widening, f *report.Finding) bool {
 	if !w.mayRefuseNull(p.to.props) {
 		return false
@@ -172,6 +178,7 @@ func (c *comparison) addNullRefused(ctx context.Context, p pair, w *widening, f 
 
 // updateRefusedForNull returns the update of an object to the same one with null, which the old version takes and the new one refuses; nil if that
 // takes it as well.
+// The same update without the null has to pass under the new CRD, or else the null is not the reason.
 func (c *comparison) updateRefusedForNull(ctx context.Context, p pair, obj map[string]any) *contain.Gap {
 	made, taken := c.takenRequest(ctx, p.from, obj)
 	if !taken {
@@ -239,6 +246,7 @@ func typeName(n *schema.Node) string {
 }
 
 // isWiderType reports whether the type of n takes all that of o takes, and more.
+// Any type is wider than each other one, number than integer, and int-or-string than integer and string.
 func isWiderType(o, n *schema.Node) bool {
 	from, to := typeName(o), typeName(n)
 	switch {
@@ -251,6 +259,7 @@ func isWiderType(o, n *schema.Node) bool {
 }
 
 // readersRule makes a rule of the widenings that go by its name.
+// The prover is asked once for all rules of this kind.
 func readersRule(rule string) func(context.Context, *comparison) []report.Finding {
 	return func(ctx context.Context, c *comparison) []report.Finding {
 		found := c.surprises.answerOf(func() (all []report.Finding) {
@@ -264,6 +273,8 @@ func readersRule(rule string) func(context.Context, *comparison) []report.Findin
 }
 
 // withOldKeywords returns the new schema with the old keywords put back at the widenings. What is not touched is shared.
+// Only these keywords come from the old schema. All else is that of the new one, so an object that is refused is
+// refused for the keyword.
 func withOldKeywords(old, new *props, ws []widening) *props {
 	at := map[string][]string{}
 	for _, w := range ws {
@@ -286,6 +297,7 @@ func withOldKeywords(old, new *props, ws []widening) *props {
 }
 
 // withKeywordsOf returns p with what o says by some keywords.
+// type brings nullable with it, because the type of a null is no other.
 func withKeywordsOf(o, p *props, keywords []string) *props {
 	out := *p
 	for _, keyword := range keywords {
@@ -304,6 +316,8 @@ func withKeywordsOf(o, p *props, keywords []string) *props {
 // readersSurprised returns what old readers have never seen. Each place is put to the proof alone: the new schema against
 // itself with the old keyword put back there. An object that the one accepts and the other does not is one that the old
 // schema refuses too, because it has that keyword at that place.
+// Whatever else keeps such values out, for example a rule or the scale subresource, is on both sides of the proof.
+// Then there is no gap and no finding.
 func (c *comparison) readersSurprised(ctx context.Context, p pair) []report.Finding {
 	if p.from.props == nil || p.to.props == nil || p.from.buildSchema() != nil || p.to.buildSchema() != nil {
 		return nil

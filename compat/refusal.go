@@ -18,6 +18,8 @@ import (
 )
 
 // validateByServer asks the API server, or runs its validation where there is none.
+// The linked code runs even if a server is asked, because it alone says what a fresh installation would meet and what
+// is wrong with the old CRD.
 func (c *comparison) validateByServer(ctx context.Context) *refusal {
 	if c.opts.Accepted {
 		return &refusal{byServer: true}
@@ -65,6 +67,7 @@ func (c *comparison) validateHere(ctx context.Context) *refusal {
 	}
 	old, new := c.asInstalled()
 	var frame field.ErrorList
+	// An update of schemas alone needs one validation, that of the new CRD as if nothing were installed.
 	if len(fresh) > 0 || !c.sameFrame() { // an update is held to no more than a creation is, but for what it changes
 		if frame, err = upstream.ValidateCRDUpdate(ctx, withoutSchemas(new), withoutSchemas(old), c.opts.KubeVersion); err != nil {
 			r.err = err
@@ -83,6 +86,7 @@ func (c *comparison) validateHere(ctx context.Context) *refusal {
 	if len(r.errs) == 0 {
 		r.fresh = fresh
 	}
+	// The old CRD has less left to validate, the more it has in common with the new one.
 	if len(fresh) == 0 { // what the new CRD has too is valid: look at the rest first
 		rest := withoutEqualParts(c.old, c.new)
 		if !affords(rest) {
@@ -103,6 +107,8 @@ var errTooMuchToValidate = errors.New("its schemas and rules are too many or too
 
 // frameAccepted reports whether the API server takes the update, schemas aside: metadata, names, and what else stands around
 // them. What is equal on both sides is not asked about: it is installed, or both were refused.
+// It decides whether the shortcut for unchanged CRDs is allowed: such a CRD may still be refused for a label or a
+// finalizer.
 func (c *comparison) frameAccepted(ctx context.Context) bool {
 	if c.opts.Accepted {
 		return true
@@ -122,6 +128,8 @@ func (c *comparison) frameAccepted(ctx context.Context) bool {
 // asInstalled returns the two CRDs as they meet in the API server: the old one is established and names its stored
 // versions; the new one gets that status, with its storage version added (PrepareForUpdate in
 // k8s.io/apiextensions-apiserver/pkg/registry/customresourcedefinition/strategy.go).
+// Without the status, the validation would take both CRDs for new ones and miss that names must not change, and that
+// a stored version must stay.
 func (c *comparison) asInstalled() (old, new *crd) {
 	o, n := *c.old, *c.new
 	// A live CRD carries what the server has set (uid, generation and so on), a manifest does not; an update that leaves
@@ -143,6 +151,7 @@ func (c *comparison) asInstalled() (old, new *crd) {
 }
 
 // withoutSchemas returns d with schemas that say nothing, and without what needs them.
+// What is left is cheap to validate, whatever the size of the schemas.
 func withoutSchemas(d *crd) *crd {
 	out := *d
 	out.Spec.Versions = slices.Clone(d.Spec.Versions)
@@ -182,6 +191,8 @@ func withoutEqualParts(d, other *crd) *crd {
 }
 
 // cutEqual returns p without properties that q has too, and whether q is p but for texts. It looks at every schema once.
+// It goes at most 100 levels deep. Below that, and at each schema with keywords that speak of what is below, all
+// stays.
 func cutEqual(p, q *props, depth int) (rest *props, same bool) {
 	if q == nil || depth > 100 || len(p.XValidations) > 0 || p.Default != nil || p.Not != nil || p.XEmbeddedResource ||
 		len(p.AllOf)+len(p.AnyOf)+len(p.OneOf)+len(p.XListMapKeys) > 0 {
@@ -231,6 +242,7 @@ func hasOneItem(p *props) bool {
 }
 
 // ownMetadata is what the author of a manifest decides of its metadata.
+// A controller or the API server sets all other fields.
 func ownMetadata(m metav1.ObjectMeta) metav1.ObjectMeta {
 	return metav1.ObjectMeta{
 		Name: m.Name, Labels: m.Labels, Annotations: m.Annotations, Finalizers: m.Finalizers, OwnerReferences: m.OwnerReferences,
@@ -238,6 +250,7 @@ func ownMetadata(m metav1.ObjectMeta) metav1.ObjectMeta {
 }
 
 // isErrorAbout reports whether the error is about the field of the CRD, or something in it.
+// spec.names is about spec.names.kind, and not about spec.namesX.
 func isErrorAbout(e *field.Error, path string) bool {
 	rest, ok := strings.CutPrefix(e.Field, path)
 	return ok && (rest == "" || rest[0] == '.' || rest[0] == '[')

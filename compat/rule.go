@@ -1,11 +1,17 @@
 package compat
 
+// Which rules are there, and which one speaks first? The order of the list decides that: the first rule that
+// claims a gap tells it. For example, preserve-unknown-removed stands before property-removed, so that a loss
+// of all unknown fields is not told as the loss of one.
+
 import (
 	"slices"
 )
 
 // Rules returns all rules, in the order of the documentation: first those about the CRD as a whole, then those about schemas. If
 // several rules could claim the same gap between two schemas, the first one gets it.
+// Each call makes a new list, so that callers may sort or filter theirs. The documentation, the help and
+// the tests come out of it.
 func Rules() []Rule {
 	return []Rule{
 		crdRefusedByAPIServer,

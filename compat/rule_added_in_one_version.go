@@ -8,6 +8,8 @@ import (
 	"sluice.dev/schema/contain"
 )
 
+// addedInOneVersion tells the crossings that no object of the old CRD meets. It is the warning beside
+// version-erases-data and versions-contradict: both fail, because they are about objects that may be stored already.
 var addedInOneVersion = Rule{
 	ID:    "added-in-one-version",
 	Level: report.ReadersSurprised,
@@ -22,94 +24,19 @@ No existing object is harmed, so the finding is a warning. Before you use the ad
 	Help: `Make the addition in all served versions and in the storage version. Otherwise convert with a webhook, or use the addition only when ` +
 		`the other versions are no longer served.`,
 	Unsafe: Example{
-		Old: `
-versions:
-- name: v1beta1
-  served: true
-  storage: false
-  schema:
-    openAPIV3Schema:
-      type: object
-      properties:
-        spec:
-          type: object
-          properties:
-            size:
-              type: integer
-- name: v1
-  served: true
-  storage: true
-  schema:
-    openAPIV3Schema:
-      type: object
-      properties:
-        spec:
-          type: object
-          properties:
-            size:
-              type: integer
-`,
-		New: `
-versions:
-- name: v1beta1
-  served: true
-  storage: false
-  schema:
-    openAPIV3Schema:
-      type: object
-      properties:
-        spec:
-          type: object
-          properties:
-            size:
-              type: integer
-- name: v1
-  served: true
-  storage: true
-  schema:
-    openAPIV3Schema:
-      type: object
-      properties:
-        spec:
-          type: object
-          properties:
-            size:
-              type: integer
-            color:
-              type: string
-`,
+		Old: exampleVersions(
+			servedVersion("v1beta1", specSchema(exampleField("size", "type: integer"))),
+			storedVersion("v1", specSchema(exampleField("size", "type: integer"))),
+		),
+		New: exampleVersions(
+			servedVersion("v1beta1", specSchema(exampleField("size", "type: integer"))),
+			storedVersion("v1", specSchema(exampleField("size", "type: integer"), exampleField("color", "type: string"))),
+		),
 	},
-	Instead: `
-versions:
-- name: v1beta1
-  served: true
-  storage: false
-  schema:
-    openAPIV3Schema:
-      type: object
-      properties:
-        spec:
-          type: object
-          properties:
-            size:
-              type: integer
-            color:
-              type: string
-- name: v1
-  served: true
-  storage: true
-  schema:
-    openAPIV3Schema:
-      type: object
-      properties:
-        spec:
-          type: object
-          properties:
-            size:
-              type: integer
-            color:
-              type: string
-`,
+	Instead: exampleVersions(
+		servedVersion("v1beta1", specSchema(exampleField("size", "type: integer"), exampleField("color", "type: string"))),
+		storedVersion("v1", specSchema(exampleField("size", "type: integer"), exampleField("color", "type: string"))),
+	),
 	whole: func(ctx context.Context, c *comparison) []report.Finding {
 		var out []report.Finding
 		for _, x := range c.reachableCrossings(ctx).onesided {

@@ -5,6 +5,8 @@ import (
 	"sluice.dev/schema/contain"
 )
 
+// additionalPropertiesNarrowed claims pruned keys of maps. It stands behind preserve-unknown-removed, which claims
+// keys that were kept without a schema, and before property-removed, which claims fields with a name.
 var additionalPropertiesNarrowed = Rule{
 	ID:    "additional-properties-narrowed",
 	Level: report.DataLost,

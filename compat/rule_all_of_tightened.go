@@ -2,6 +2,8 @@ package compat
 
 import "sluice.dev/report"
 
+// allOfTightened claims what the prover says of allOf as a whole. If it can tell which keyword of a branch refuses
+// the value, the rule of that keyword has the gap instead.
 var allOfTightened = Rule{
 	ID:     "all-of-tightened",
 	Level:  report.ObjectsRatcheted,

@@ -2,6 +2,8 @@ package compat
 
 import "sluice.dev/report"
 
+// anyOfTightened claims what the prover says of anyOf as a whole: a value that some branch accepted and none accepts
+// now.
 var anyOfTightened = Rule{
 	ID:     "any-of-tightened",
 	Level:  report.ObjectsRatcheted,

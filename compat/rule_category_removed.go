@@ -2,6 +2,8 @@ package compat
 
 import "sluice.dev/report"
 
+// categoryRemoved looks at spec.names.categories, which discovery lists for kubectl get CATEGORY. New categories harm
+// nobody.
 var categoryRemoved = Rule{
 	ID:    "category-removed",
 	Level: report.Cosmetic,
@@ -9,26 +11,15 @@ var categoryRemoved = Rule{
 	Why: `kubectl get with the category, such as kubectl get all, no longer lists these objects. kubectl delete with it no longer deletes ` +
 		`them.`,
 	Help: `Keep the category.`,
-	Unsafe: Example{Old: `
-names:
-  kind: Widget
-  plural: widgets
-  categories: [all]
-`, New: `
-names:
-  kind: Widget
-  plural: widgets
-`},
-	Instead: `
-names:
-  kind: Widget
-  plural: widgets
-  categories: [all]
-`,
+	Unsafe: Example{
+		Old: oneField("names", "kind: Widget", "plural: widgets", "categories: [all]"),
+		New: oneField("names", "kind: Widget", "plural: widgets"),
+	},
+	Instead: oneField("names", "kind: Widget", "plural: widgets", "categories: [all]"),
 	whole: ofBothCRDs(func(c *comparison) []report.Finding {
 		return namesGone(c.old.Spec.Names.Categories, c.new.Spec.Names.Categories, func(name string) report.Finding {
 			return report.Finding{
-				Message: "category " + quoteJSON(name) + " is gone", Before: name, SchemaPath: []string{"spec", "names", "categories"}, InOld: true,
+				Message: "category " + compactJSON(name) + " is gone", Before: name, SchemaPath: []string{"spec", "names", "categories"}, InOld: true,
 			}
 		})
 	}),

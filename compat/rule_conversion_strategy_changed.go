@@ -7,6 +7,9 @@ import (
 	"sluice.dev/report"
 )
 
+// conversionStrategyChanged reports the step from None to Webhook, if clients of the old CRD need the webhook for a
+// version that they used. The other direction is conversion-webhook-dropped, and a webhook with more to do
+// webhook-conversion-added.
 var conversionStrategyChanged = Rule{
 	ID:    "conversion-strategy-changed",
 	Level: report.ClientsBroken,
@@ -20,42 +23,21 @@ The webhook may also rename fields. Clients that use the same fields in all vers
 	Help: `Keep the strategy None until the webhook runs and the API server can reach it. Then name the webhook in the CRD, and suppress the ` +
 		`finding with that reason.`,
 	Unsafe: Example{
-		Old: `
-versions:
-- name: v1beta1
-  served: true
-  storage: false
-- name: v1
-  served: true
-  storage: true
-`,
-		New: `
-conversion:
-  strategy: Webhook
-  webhook:
-    conversionReviewVersions: [v1]
-    clientConfig:
-      service: {name: widget-webhook, namespace: widgets}
-versions:
-- name: v1beta1
-  served: true
-  storage: false
-- name: v1
-  served: true
-  storage: true
-`,
+		Old: exampleVersions(
+			servedVersion("v1beta1"),
+			storedVersion("v1"),
+		),
+		New: webhookConversion + exampleVersions(
+			servedVersion("v1beta1"),
+			storedVersion("v1"),
+		),
 	},
 	Instead: `
 conversion:
-  strategy: None
-versions:
-- name: v1beta1
-  served: true
-  storage: false
-- name: v1
-  served: true
-  storage: true
-`,
+  strategy: None` + exampleVersions(
+		servedVersion("v1beta1"),
+		storedVersion("v1"),
+	),
 	whole: func(_ context.Context, c *comparison) []report.Finding {
 		if !c.webhookNamedAnew() {
 			return nil

@@ -7,6 +7,9 @@ import (
 	"sluice.dev/schema/contain"
 )
 
+// conversionWebhookDropped reports the step from Webhook to None. It is one finding for the CRD: what the webhook
+// made of objects is not known, so that no single field can be blamed. Its witness, if there is one, is an object
+// that the versions of the new CRD prune on their way.
 var conversionWebhookDropped = Rule{
 	ID:    "conversion-webhook-dropped",
 	Level: report.ClientsBroken,
@@ -18,107 +21,27 @@ If all versions have equal schemas, they need no webhook, and nothing is reporte
 	Help: `Keep the webhook as long as the CRD serves two versions with different schemas. If the CRD serves only one version, keep ` +
 		`the webhook as long as objects may be stored in another one.`,
 	Unsafe: Example{
-		Old: `
-conversion:
-  strategy: Webhook
-  webhook:
-    conversionReviewVersions: [v1]
-    clientConfig:
-      service: {name: widget-webhook, namespace: widgets}
-versions:
-- name: v1beta1
-  served: true
-  storage: false
-  schema:
-    openAPIV3Schema:
-      type: object
-      properties:
-        spec:
-          type: object
-          properties:
-            colour:
-              type: string
-- name: v1
-  served: true
-  storage: true
-  schema:
-    openAPIV3Schema:
-      type: object
-      properties:
-        spec:
-          type: object
-          properties:
-            color:
-              type: string
-`,
-		New: `
-versions:
-- name: v1beta1
-  served: true
-  storage: false
-  schema:
-    openAPIV3Schema:
-      type: object
-      properties:
-        spec:
-          type: object
-          properties:
-            colour:
-              type: string
-- name: v1
-  served: true
-  storage: true
-  schema:
-    openAPIV3Schema:
-      type: object
-      properties:
-        spec:
-          type: object
-          properties:
-            color:
-              type: string
-`,
+		Old: webhookConversion + exampleVersions(
+			servedVersion("v1beta1", specSchema(exampleField("colour", "type: string"))),
+			storedVersion("v1", specSchema(exampleField("color", "type: string"))),
+		),
+		New: exampleVersions(
+			servedVersion("v1beta1", specSchema(exampleField("colour", "type: string"))),
+			storedVersion("v1", specSchema(exampleField("color", "type: string"))),
+		),
 	},
-	Instead: `
-conversion:
-  strategy: Webhook
-  webhook:
-    conversionReviewVersions: [v1]
-    clientConfig:
-      service: {name: widget-webhook, namespace: widgets}
-versions:
-- name: v1beta1
-  served: true
-  storage: false
-  deprecated: true
-  deprecationWarning: example.com/v1beta1 Widget is deprecated; use example.com/v1
-  schema:
-    openAPIV3Schema:
-      type: object
-      properties:
-        spec:
-          type: object
-          properties:
-            colour:
-              type: string
-- name: v1
-  served: true
-  storage: true
-  schema:
-    openAPIV3Schema:
-      type: object
-      properties:
-        spec:
-          type: object
-          properties:
-            color:
-              type: string
-`,
+	Instead: webhookConversion + exampleVersions(
+		servedVersion("v1beta1", "deprecated: true", "deprecationWarning: example.com/v1beta1 Widget is deprecated; use example.com/v1",
+			specSchema(exampleField("colour", "type: string"))),
+		storedVersion("v1", specSchema(exampleField("color", "type: string"))),
+	),
 	whole: func(ctx context.Context, c *comparison) []report.Finding {
 		if !c.hasBothCRDs() || len(c.oldConversions) == 0 || len(c.newConversions) > 0 {
 			return nil
 		}
 		pairs := c.crossPairs()
+		// Versions that were alike under the old CRD, and are under the new one, need no conversion: then the
+		// webhook was of no use.
 		differ := false
 		for _, p := range pairs {
 			from, to := findVersion(c.oldParts, p.from.Name), findVersion(c.oldParts, p.to.Name)

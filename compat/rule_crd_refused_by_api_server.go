@@ -12,6 +12,9 @@ import (
 	"sluice.dev/schema/upstream"
 )
 
+// crdRefusedByAPIServer quotes the validation of the API server (ValidateCustomResourceDefinition and
+// ValidateCustomResourceDefinitionUpdate in k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/validation). It is
+// the first rule, because nothing else matters while the new CRD cannot be installed.
 var crdRefusedByAPIServer = Rule{
 	ID:    "crd-refused-by-api-server",
 	Level: report.RefusedByAPIServer,
@@ -33,56 +36,15 @@ The finding quotes the API server's words. They come from the same code: Sluice 
 	Help: `Correct the field that the API server names. A default has to satisfy the type, enum, pattern and rules of its own field. To make a ` +
 		`rule cheaper, set maxItems, maxLength and maxProperties on the values that it loops over.`,
 	Unsafe: Example{
-		Old: `
-versions:
-- name: v1
-  served: true
-  storage: true
-  schema:
-    openAPIV3Schema:
-      type: object
-      properties:
-        spec:
-          type: object
-          properties:
-            replicas:
-              type: integer
-`,
-		New: `
-versions:
-- name: v1
-  served: true
-  storage: true
-  schema:
-    openAPIV3Schema:
-      type: object
-      properties:
-        spec:
-          type: object
-          properties:
-            replicas:
-              type: integer
-              default: many
-`,
+		Old: exampleVersions(storedVersion("v1", specSchema(exampleField("replicas", "type: integer")))),
+		New: exampleVersions(storedVersion("v1", specSchema(exampleField("replicas", "type: integer", "default: many")))),
 	},
-	Instead: `
-versions:
-- name: v1
-  served: true
-  storage: true
-  schema:
-    openAPIV3Schema:
-      type: object
-      properties:
-        spec:
-          type: object
-          properties:
-            replicas:
-              type: integer
-            paused:
-              type: boolean
-              default: false
-`,
+	Instead: exampleVersions(
+		storedVersion("v1", specSchema(
+			exampleField("replicas", "type: integer"),
+			exampleField("paused", "type: boolean", "default: false"),
+		)),
+	),
 	whole: func(_ context.Context, c *comparison) []report.Finding {
 		r := c.refusal()
 		var out []report.Finding
@@ -126,6 +88,7 @@ func (c *comparison) serverName() string {
 
 // aboutCosts reports whether an error is about what rules may cost. The limits are the same in all versions, the estimates are
 // not (k8s.io/apiserver/pkg/cel/library, CostEstimator).
+// The limits hold for one rule, and for all rules of a CRD together, whose error says "cost total".
 func aboutCosts(e *field.Error) bool {
 	return strings.Contains(e.Detail, "cost") && strings.Contains(e.Field, "x-kubernetes-validations") || strings.Contains(e.Detail, "cost total")
 }
@@ -167,6 +130,8 @@ func (c *comparison) toldElsewhere(e *field.Error) bool {
 
 // locateInDocument turns the path of an error into the path in the document, the version and the path in the object. The API server
 // moves schemas that all versions have in common up to the spec before it validates them.
+// For example, spec.validation.openAPIV3Schema.properties[spec] is spec, versions, 0, schema, openAPIV3Schema,
+// properties, spec, and .spec in the object.
 func locateInDocument(path string, parts []*part) (tokens []string, version, place string) {
 	tokens = fieldTokens(path)
 	if len(tokens) > 1 && tokens[0] == "spec" && tokens[1] == "validation" {

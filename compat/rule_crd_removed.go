@@ -6,6 +6,9 @@ import (
 	"sluice.dev/report"
 )
 
+// crdRemoved is the only rule that reports without a new CRD. The API server's finalizer deletes all objects before
+// the CRD is gone (customresourcecleanup.apiextensions.k8s.io in
+// k8s.io/apiextensions-apiserver/pkg/controller/finalizer).
 var crdRemoved = Rule{
 	ID:    "crd-removed",
 	Level: report.DataLost,
@@ -19,14 +22,9 @@ var crdRemoved = Rule{
 scope: Namespaced
 `},
 	Instead: `
-scope: Namespaced
-versions:
-- name: v1
-  served: true
-  storage: true
-  deprecated: true
-  deprecationWarning: example.com/v1 Widget is deprecated and has no successor
-`,
+scope: Namespaced` + exampleVersions(
+		storedVersion("v1", "deprecated: true", "deprecationWarning: example.com/v1 Widget is deprecated and has no successor"),
+	),
 	whole: func(_ context.Context, c *comparison) []report.Finding {
 		if c.new != nil {
 			return nil

@@ -7,6 +7,9 @@ import (
 	"sluice.dev/schema/contain"
 )
 
+// defaultChanged claims one value in place of another. Besides, it looks at defaults that one version filled in for
+// objects of other versions: if the storage version changes, or its schema does, clients of a version without a
+// default of its own find another value, or none.
 var defaultChanged = Rule{
 	ID:    "default-changed",
 	Level: report.MeaningChanged,
@@ -16,22 +19,11 @@ var defaultChanged = Rule{
 	Help: `Keep the default, and change the value in the controller that uses it. A new API version can have another default if a ` +
 		`webhook converts between the versions.`,
 	Unsafe: Example{
-		Old: `
-retries:
-  type: integer
-  default: 3
-`, New: `
-retries:
-  type: integer
-  default: 5
-`,
+		Old: oneField("retries", "type: integer", "default: 3"),
+		New: oneField("retries", "type: integer", "default: 5"),
 	},
-	Instead: `
-retries:
-  type: integer
-  default: 3
-  description: How often to retry. The controller retries at least 5 times.
-`,
+	Instead: oneField("retries", "type: integer",
+		"default: 3", "description: How often to retry. The controller retries at least 5 times."),
 	claim: func(c *change) (string, bool) {
 		return "default changed from " + inlineJSON(c.Before) + " to " + inlineJSON(c.After), c.Harm == contain.Redefaulted && c.Before != nil
 	},

@@ -6,6 +6,9 @@ import (
 	"sluice.dev/report"
 )
 
+// deprecationWithoutWarning looks at the new CRD alone, but leaves out what the old CRD had in the same way. Without
+// a text the API server writes its own one into the Warning header (k8s.io/apiextensions-apiserver/pkg/apiserver,
+// customresource_handler.go).
 var deprecationWithoutWarning = Rule{
 	ID:    "deprecation-without-warning",
 	Level: report.Cosmetic,
@@ -13,35 +16,18 @@ var deprecationWithoutWarning = Rule{
 	Why: `The API server adds a warning to every answer in a deprecated version. Without deprecationWarning the warning only says that the ` +
 		`version is deprecated. It does not name the version to use instead, or the release that ends this one.`,
 	Help: `Set deprecationWarning: name the version to use, and the release that stops serving this one.`,
-	Unsafe: Example{Old: `
-versions:
-- name: v1beta1
-  served: true
-  storage: false
-- name: v1
-  served: true
-  storage: true
-`, New: `
-versions:
-- name: v1beta1
-  served: true
-  storage: false
-  deprecated: true
-- name: v1
-  served: true
-  storage: true
-`},
-	Instead: `
-versions:
-- name: v1beta1
-  served: true
-  storage: false
-  deprecated: true
-  deprecationWarning: example.com/v1beta1 Widget is deprecated and goes away with release 3.0; use example.com/v1
-- name: v1
-  served: true
-  storage: true
-`,
+	Unsafe: Example{Old: exampleVersions(
+		servedVersion("v1beta1"),
+		storedVersion("v1"),
+	), New: exampleVersions(
+		servedVersion("v1beta1", "deprecated: true"),
+		storedVersion("v1"),
+	)},
+	Instead: exampleVersions(
+		servedVersion("v1beta1", "deprecated: true",
+			"deprecationWarning: example.com/v1beta1 Widget is deprecated and goes away with release 3.0; use example.com/v1"),
+		storedVersion("v1"),
+	),
 	whole: func(_ context.Context, c *comparison) []report.Finding {
 		if c.old == nil {
 			return nil

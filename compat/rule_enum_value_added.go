@@ -2,6 +2,8 @@ package compat
 
 import "sluice.dev/report"
 
+// enumValueAdded is about readers too. The witness is an object that the new CRD accepts, and the old one does not,
+// because of that value.
 var enumValueAdded = Rule{
 	ID:    "enum-value-added",
 	Level: report.ReadersSurprised,
@@ -11,22 +13,10 @@ var enumValueAdded = Rule{
 	Help: `First release readers that know the value or ignore unknown ones. Add the value to the enum in the next release, before ` +
 		`any client writes it.`,
 	Unsafe: Example{
-		Old: `
-mode:
-  type: string
-  enum: [fast, slow]
-`, New: `
-mode:
-  type: string
-  enum: [fast, slow, adaptive]
-`,
+		Old: oneField("mode", "type: string", "enum: [fast, slow]"),
+		New: oneField("mode", "type: string", "enum: [fast, slow, adaptive]"),
 	},
-	Instead: `
-mode:
-  type: string
-  enum: [fast, slow]
-  description: The next release adds adaptive.
-`,
-	whole:  readersRule("enum-value-added"),
-	inSpec: true,
+	Instead: oneField("mode", "type: string", "enum: [fast, slow]", "description: The next release adds adaptive."),
+	whole:   readersRule("enum-value-added"),
+	inSpec:  true,
 }

@@ -2,6 +2,8 @@ package compat
 
 import "sluice.dev/report"
 
+// enumValueRemoved names the values that are gone. If the list is the same and something around it changed, for
+// instance the type, it says only that fewer values are accepted.
 var enumValueRemoved = Rule{
 	ID:     "enum-value-removed",
 	Level:  report.ObjectsRatcheted,
@@ -13,25 +15,11 @@ var enumValueRemoved = Rule{
 		`that accepts a stored value as long as it stays unchanged. The check then reports writers-refused for new values; suppress that ` +
 		`finding when the writers are ready. Remove the value when no stored object holds it.`,
 	Unsafe: Example{
-		Old: `
-mode:
-  type: string
-  enum: [fast, slow, legacy]
-`, New: `
-mode:
-  type: string
-  enum: [fast, slow]
-`,
+		Old: oneField("mode", "type: string", "enum: [fast, slow, legacy]"),
+		New: oneField("mode", "type: string", "enum: [fast, slow]"),
 	},
-	Instead: `
-mode:
-  type: string
-  enum: [fast, slow, legacy]
-  x-kubernetes-validations:
-  - rule: self != "legacy" || oldSelf.hasValue() && self == oldSelf.value()
-    optionalOldSelf: true
-    message: mode legacy is deprecated; use slow
-`,
+	Instead: oneField("mode", "type: string",
+		"enum: [fast, slow, legacy]", toleratingRule(`self != "legacy"`, "mode legacy is deprecated; use slow")),
 	claim: func(c *change) (string, bool) {
 		if !c.isRefusedBy("enum") || c.Before == nil {
 			return "", false

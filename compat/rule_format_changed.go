@@ -2,6 +2,8 @@ package compat
 
 import "sluice.dev/report"
 
+// formatChanged takes the old format from the schema. The prover does not know it if the API server does not check
+// it.
 var formatChanged = Rule{
 	ID:     "format-changed",
 	Level:  report.ObjectsRatcheted,
@@ -11,21 +13,10 @@ var formatChanged = Rule{
 		`while the value stays unchanged. From ipv4 to ipv6 no value fits any more; from int64 to int32 large numbers do not.`,
 	Help: `Keep the format, or remove it. For another kind of value, add another field.`,
 	Unsafe: Example{
-		Old: `
-size:
-  type: integer
-  format: int64
-`, New: `
-size:
-  type: integer
-  format: int32
-`,
+		Old: oneField("size", "type: integer", "format: int64"),
+		New: oneField("size", "type: integer", "format: int32"),
 	},
-	Instead: `
-size:
-  type: integer
-  format: int64
-`,
+	Instead: oneField("size", "type: integer", "format: int64"),
 	claim: func(c *change) (string, bool) {
 		if !c.isRefusedBy("format") || c.old == nil {
 			return "", false

@@ -2,6 +2,8 @@ package compat
 
 import "sluice.dev/report"
 
+// groupChanged reports two CRDs of one name with different groups, which only a faulty manifest can have: the name is
+// PLURAL.GROUP.
 var groupChanged = Rule{
 	ID:    "group-changed",
 	Level: report.ClientsBroken,
@@ -11,14 +13,8 @@ var groupChanged = Rule{
 		`old objects.`,
 	Help: `Keep the group. To move to another group, add a second CRD, let a controller copy the objects, and remove the old CRD when ` +
 		`no client uses it.`,
-	Unsafe: Example{Old: `
-group: example.com
-`, New: `
-group: example.org
-`},
-	Instead: `
-group: example.com
-`,
+	Unsafe:  Example{Old: "\ngroup: example.com\n", New: "\ngroup: example.org\n"},
+	Instead: "\ngroup: example.com\n",
 	whole: ofBothCRDs(func(c *comparison) []report.Finding {
 		return c.nameChanged("group", c.old.Spec.Group, c.new.Spec.Group, "spec", "group")
 	}),

@@ -6,6 +6,9 @@ import (
 	"sluice.dev/report"
 )
 
+// listMergeChanged compares keywords, not objects: server-side apply (KEP-555) reads them, and validation accepts the
+// same lists. For the other direction, duplicates are refused (list-type-changed) and old items may stay
+// (removed-items-kept).
 var listMergeChanged = Rule{
 	ID:    "list-merge-changed",
 	Level: report.Cosmetic,
@@ -17,26 +20,12 @@ var listMergeChanged = Rule{
 The API server neither refuses nor drops stored data because of it. A list without a list type is atomic, so writing atomic out ` +
 		`changes nothing.`,
 	Help: `Keep set or map if several appliers write to the list.`,
-	Unsafe: Example{Old: `
-ports:
-  type: array
-  x-kubernetes-list-type: set
-  items:
-    type: integer
-`, New: `
-ports:
-  type: array
-  items:
-    type: integer
-`},
-	Instead: `
-ports:
-  type: array
-  x-kubernetes-list-type: set
-  items:
-    type: integer
-`,
-	inSpec: true,
+	Unsafe: Example{
+		Old: oneField("ports", "type: array", "x-kubernetes-list-type: set", exampleField("items", "type: integer")),
+		New: oneField("ports", "type: array", exampleField("items", "type: integer")),
+	},
+	Instead: oneField("ports", "type: array", "x-kubernetes-list-type: set", exampleField("items", "type: integer")),
+	inSpec:  true,
 	whole: func(_ context.Context, c *comparison) []report.Finding {
 		return c.mergeChanges("x-kubernetes-list-type", func(t twin) (string, string) {
 			from, to := t.old.ListType, t.new.ListType

@@ -2,6 +2,7 @@ package compat
 
 import "sluice.dev/report"
 
+// listTypeChanged claims duplicates in a list that was no map, or is none now. A missing list type is atomic.
 var listTypeChanged = Rule{
 	ID:     "list-type-changed",
 	Level:  report.ObjectsRatcheted,
@@ -13,26 +14,10 @@ var listTypeChanged = Rule{
 	Help: `Leave the list atomic (the default). Or, for scalars or a map, make sure that no stored list holds duplicates. For example, release a ` +
 		`controller that removes them first.`,
 	Unsafe: Example{
-		Old: `
-ports:
-  type: array
-  items:
-    type: integer
-`, New: `
-ports:
-  type: array
-  x-kubernetes-list-type: set
-  items:
-    type: integer
-`,
+		Old: oneField("ports", "type: array", exampleField("items", "type: integer")),
+		New: oneField("ports", "type: array", "x-kubernetes-list-type: set", exampleField("items", "type: integer")),
 	},
-	Instead: `
-ports:
-  type: array
-  x-kubernetes-list-type: atomic
-  items:
-    type: integer
-`,
+	Instead: oneField("ports", "type: array", "x-kubernetes-list-type: atomic", exampleField("items", "type: integer")),
 	claim: func(c *change) (string, bool) {
 		if !c.isRefusedBy("x-kubernetes-list-type") {
 			return "", false

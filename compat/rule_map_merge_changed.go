@@ -6,6 +6,7 @@ import (
 	"sluice.dev/report"
 )
 
+// mapMergeChanged is list-merge-changed for x-kubernetes-map-type. A missing map type is granular.
 var mapMergeChanged = Rule{
 	ID:    "map-merge-changed",
 	Level: report.Cosmetic,
@@ -16,25 +17,12 @@ var mapMergeChanged = Rule{
 The API server neither refuses nor drops stored data because of it. An object without a map type is granular, so writing granular ` +
 		`out changes nothing.`,
 	Help: `Leave the map granular if several appliers write to it.`,
-	Unsafe: Example{Old: `
-selector:
-  type: object
-  additionalProperties:
-    type: string
-`, New: `
-selector:
-  type: object
-  x-kubernetes-map-type: atomic
-  additionalProperties:
-    type: string
-`},
-	Instead: `
-selector:
-  type: object
-  x-kubernetes-map-type: granular
-  additionalProperties:
-    type: string
-`,
+	Unsafe: Example{
+		Old: oneField("selector", "type: object", exampleField("additionalProperties", "type: string")),
+		New: oneField("selector", "type: object", "x-kubernetes-map-type: atomic", exampleField("additionalProperties", "type: string")),
+	},
+	Instead: oneField("selector", "type: object",
+		"x-kubernetes-map-type: granular", exampleField("additionalProperties", "type: string")),
 	inSpec: true,
 	whole: func(_ context.Context, c *comparison) []report.Finding {
 		return c.mergeChanges("x-kubernetes-map-type", func(t twin) (string, string) {

@@ -2,6 +2,7 @@ package compat
 
 import "sluice.dev/report"
 
+// maxItemsLowered claims lists with more items than the new bound.
 var maxItemsLowered = Rule{
 	ID:     "max-items-lowered",
 	Level:  report.ObjectsRatcheted,
@@ -12,30 +13,10 @@ var maxItemsLowered = Rule{
 	Help: `Choose a bound that no stored list exceeds. Or write the new bound as a validation rule that accepts a stored list as long as it ` +
 		`stays unchanged. The check then reports writers-refused for new lists; suppress that finding when the writers are ready.`,
 	Unsafe: Example{
-		Old: `
-ports:
-  type: array
-  maxItems: 2
-  items:
-    type: integer
-`, New: `
-ports:
-  type: array
-  maxItems: 1
-  items:
-    type: integer
-`,
+		Old: oneField("ports", "type: array", "maxItems: 2", exampleField("items", "type: integer")),
+		New: oneField("ports", "type: array", "maxItems: 1", exampleField("items", "type: integer")),
 	},
-	Instead: `
-ports:
-  type: array
-  maxItems: 2
-  items:
-    type: integer
-  x-kubernetes-validations:
-  - rule: self.size() <= 1 || oldSelf.hasValue() && self == oldSelf.value()
-    optionalOldSelf: true
-    message: at most 1 port
-`,
+	Instead: oneField("ports", "type: array",
+		"maxItems: 2", exampleField("items", "type: integer"), toleratingRule("self.size() <= 1", "at most 1 port")),
 	claim: claimTightened("maxItems", "lowered"),
 }

@@ -2,6 +2,8 @@ package compat
 
 import "sluice.dev/report"
 
+// maxLengthLowered claims strings with more runes than the new bound; bytes do not count. If an enum keeps
+// strings short anyway, there is no gap.
 var maxLengthLowered = Rule{
 	ID:     "max-length-lowered",
 	Level:  report.ObjectsRatcheted,
@@ -11,20 +13,9 @@ var maxLengthLowered = Rule{
 		`server refuses every update of the object. Authors often add a length only to make validation rules cheap enough.`,
 	Help: `Choose a length that no stored string exceeds. To make rules cheaper, even a length of a megabyte helps.`,
 	Unsafe: Example{
-		Old: `
-title:
-  type: string
-  maxLength: 8
-`, New: `
-title:
-  type: string
-  maxLength: 4
-`,
+		Old: oneField("title", "type: string", "maxLength: 8"),
+		New: oneField("title", "type: string", "maxLength: 4"),
 	},
-	Instead: `
-title:
-  type: string
-  maxLength: 8
-`,
-	claim: claimTightened("maxLength", "lowered"),
+	Instead: oneField("title", "type: string", "maxLength: 8"),
+	claim:   claimTightened("maxLength", "lowered"),
 }

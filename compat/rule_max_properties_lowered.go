@@ -2,6 +2,8 @@ package compat
 
 import "sluice.dev/report"
 
+// maxPropertiesLowered claims objects and maps with more keys than the new bound. Unknown fields that are pruned do
+// not count: the API server prunes first.
 var maxPropertiesLowered = Rule{
 	ID:     "max-properties-lowered",
 	Level:  report.ObjectsRatcheted,
@@ -12,30 +14,10 @@ var maxPropertiesLowered = Rule{
 	Help: `Choose a bound that no stored map exceeds. Or write the new bound as a validation rule that accepts a stored map as long as it stays ` +
 		`unchanged. The check then reports writers-refused for new maps; suppress that finding when the writers are ready.`,
 	Unsafe: Example{
-		Old: `
-labels:
-  type: object
-  maxProperties: 2
-  additionalProperties:
-    type: string
-`, New: `
-labels:
-  type: object
-  maxProperties: 1
-  additionalProperties:
-    type: string
-`,
+		Old: oneField("labels", "type: object", "maxProperties: 2", exampleField("additionalProperties", "type: string")),
+		New: oneField("labels", "type: object", "maxProperties: 1", exampleField("additionalProperties", "type: string")),
 	},
-	Instead: `
-labels:
-  type: object
-  maxProperties: 2
-  additionalProperties:
-    type: string
-  x-kubernetes-validations:
-  - rule: self.size() <= 1 || oldSelf.hasValue() && self == oldSelf.value()
-    optionalOldSelf: true
-    message: at most 1 label
-`,
+	Instead: oneField("labels", "type: object",
+		"maxProperties: 2", exampleField("additionalProperties", "type: string"), toleratingRule("self.size() <= 1", "at most 1 label")),
 	claim: claimTightened("maxProperties", "lowered"),
 }

@@ -2,6 +2,7 @@ package compat
 
 import "sluice.dev/report"
 
+// minItemsRaised claims lists with fewer items than the new bound.
 var minItemsRaised = Rule{
 	ID:     "min-items-raised",
 	Level:  report.ObjectsRatcheted,
@@ -12,25 +13,10 @@ var minItemsRaised = Rule{
 	Help: `Accept the empty list, and let the controller treat it as a missing value. Or write the new bound as a validation rule that accepts ` +
 		`a stored list as long as it stays unchanged; then the check reports writers-refused for new lists.`,
 	Unsafe: Example{
-		Old: `
-ports:
-  type: array
-  items:
-    type: integer
-`, New: `
-ports:
-  type: array
-  minItems: 1
-  items:
-    type: integer
-`,
+		Old: oneField("ports", "type: array", exampleField("items", "type: integer")),
+		New: oneField("ports", "type: array", "minItems: 1", exampleField("items", "type: integer")),
 	},
-	Instead: `
-ports:
-  type: array
-  description: An empty list means the default ports.
-  items:
-    type: integer
-`,
+	Instead: oneField("ports", "type: array",
+		"description: An empty list means the default ports.", exampleField("items", "type: integer")),
 	claim: claimTightened("minItems", "raised"),
 }

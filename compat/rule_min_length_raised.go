@@ -2,6 +2,7 @@ package compat
 
 import "sluice.dev/report"
 
+// minLengthRaised claims strings with fewer runes than the new bound.
 var minLengthRaised = Rule{
 	ID:     "min-length-raised",
 	Level:  report.ObjectsRatcheted,
@@ -13,23 +14,7 @@ var minLengthRaised = Rule{
 	Help: `Accept the empty string as long as clients may send it, and let the controller treat it as a missing value. Or write the new length ` +
 		`as a validation rule that accepts a stored value as long as it stays unchanged. The check then reports writers-refused for new ` +
 		`values; suppress that finding when the writers are ready.`,
-	Unsafe: Example{
-		Old: `
-title:
-  type: string
-`, New: `
-title:
-  type: string
-  minLength: 1
-`,
-	},
-	Instead: `
-title:
-  type: string
-  x-kubernetes-validations:
-  - rule: self.size() >= 1 || oldSelf.hasValue() && self == oldSelf.value()
-    optionalOldSelf: true
-    message: title cannot be empty
-`,
-	claim: claimTightened("minLength", "raised"),
+	Unsafe:  Example{Old: oneField("title", "type: string"), New: oneField("title", "type: string", "minLength: 1")},
+	Instead: oneField("title", "type: string", toleratingRule("self.size() >= 1", "title cannot be empty")),
+	claim:   claimTightened("minLength", "raised"),
 }

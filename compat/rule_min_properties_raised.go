@@ -2,6 +2,8 @@ package compat
 
 import "sluice.dev/report"
 
+// minPropertiesRaised claims objects and maps with fewer keys than the new bound. Keys with a default count, because
+// the API server fills them in first.
 var minPropertiesRaised = Rule{
 	ID:     "min-properties-raised",
 	Level:  report.ObjectsRatcheted,
@@ -12,25 +14,10 @@ var minPropertiesRaised = Rule{
 	Help: `Accept the empty object, and let the controller treat it as a missing value. Or write the new bound as a validation rule that ` +
 		`accepts a stored object as long as it stays unchanged; then the check reports writers-refused for new objects.`,
 	Unsafe: Example{
-		Old: `
-labels:
-  type: object
-  additionalProperties:
-    type: string
-`, New: `
-labels:
-  type: object
-  minProperties: 1
-  additionalProperties:
-    type: string
-`,
+		Old: oneField("labels", "type: object", exampleField("additionalProperties", "type: string")),
+		New: oneField("labels", "type: object", "minProperties: 1", exampleField("additionalProperties", "type: string")),
 	},
-	Instead: `
-labels:
-  type: object
-  description: An empty map means the default labels.
-  additionalProperties:
-    type: string
-`,
+	Instead: oneField("labels", "type: object",
+		"description: An empty map means the default labels.", exampleField("additionalProperties", "type: string")),
 	claim: claimTightened("minProperties", "raised"),
 }

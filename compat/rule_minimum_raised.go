@@ -2,6 +2,7 @@ package compat
 
 import "sluice.dev/report"
 
+// minimumRaised is maximum-lowered for the other end, exclusiveMinimum included.
 var minimumRaised = Rule{
 	ID:     "minimum-raised",
 	Level:  report.ObjectsRatcheted,
@@ -13,24 +14,9 @@ var minimumRaised = Rule{
 	Help: `Keep the old bound, and write the new one as a validation rule that accepts a stored value as long as it stays unchanged. No stored ` +
 		`object is harmed then. The check still reports writers-refused for new values; suppress that finding when the writers are ready.`,
 	Unsafe: Example{
-		Old: `
-replicas:
-  type: integer
-  minimum: 0
-`, New: `
-replicas:
-  type: integer
-  minimum: 1
-`,
+		Old: oneField("replicas", "type: integer", "minimum: 0"),
+		New: oneField("replicas", "type: integer", "minimum: 1"),
 	},
-	Instead: `
-replicas:
-  type: integer
-  minimum: 0
-  x-kubernetes-validations:
-  - rule: self >= 1 || oldSelf.hasValue() && self == oldSelf.value()
-    optionalOldSelf: true
-    message: at least 1 replica
-`,
-	claim: claimTightened("minimum", "raised"),
+	Instead: oneField("replicas", "type: integer", "minimum: 0", toleratingRule("self >= 1", "at least 1 replica")),
+	claim:   claimTightened("minimum", "raised"),
 }

@@ -2,6 +2,8 @@ package compat
 
 import "sluice.dev/report"
 
+// multipleOfChanged claims numbers that the new divisor does not divide. The API server divides floats and asks
+// for a whole number.
 var multipleOfChanged = Rule{
 	ID:     "multiple-of-changed",
 	Level:  report.ObjectsRatcheted,
@@ -12,20 +14,9 @@ var multipleOfChanged = Rule{
 		`old one, every old value still fits, and nothing is reported.`,
 	Help: `Choose a divisor of the old value, or round in the controller.`,
 	Unsafe: Example{
-		Old: `
-size:
-  type: integer
-  multipleOf: 2
-`, New: `
-size:
-  type: integer
-  multipleOf: 4
-`,
+		Old: oneField("size", "type: integer", "multipleOf: 2"),
+		New: oneField("size", "type: integer", "multipleOf: 4"),
 	},
-	Instead: `
-size:
-  type: integer
-  multipleOf: 1
-`,
-	claim: claimTightened("multipleOf", "changed"),
+	Instead: oneField("size", "type: integer", "multipleOf: 1"),
+	claim:   claimTightened("multipleOf", "changed"),
 }

@@ -2,6 +2,7 @@ package compat
 
 import "sluice.dev/report"
 
+// notTightened claims values that the schema under not accepts now and did not accept before.
 var notTightened = Rule{
 	ID:     "not-tightened",
 	Level:  report.ObjectsRatcheted,

@@ -2,6 +2,8 @@ package compat
 
 import "sluice.dev/report"
 
+// oddValueRefused is the first rule about schemas, so that no other one claims a gap that only unusual spellings meet
+// and fails the check for it.
 var oddValueRefused = Rule{
 	ID:    "odd-value-refused",
 	Title: "The new CRD refuses only an unusual spelling of a value, such as 1.0 for an integer",

@@ -7,6 +7,8 @@ import (
 	"sluice.dev/report"
 )
 
+// oldCRDInvalid quotes the first of the errors that the validation finds in the old CRD. An old CRD from a cluster
+// may be in this state: the API server does not validate again what it has stored.
 var oldCRDInvalid = Rule{
 	ID:    "old-crd-invalid",
 	Title: "The old CRD would be refused by today's API server",
@@ -17,37 +19,8 @@ var oldCRDInvalid = Rule{
 This is a note: it never fails a check.`,
 	Help: `You need not do anything. If the old file is not the installed CRD, compare with the cluster instead.`,
 	Unsafe: Example{
-		Old: `
-versions:
-- name: v1
-  served: true
-  storage: true
-  schema:
-    openAPIV3Schema:
-      type: object
-      properties:
-        spec:
-          type: object
-          properties:
-            replicas:
-              type: integer
-              default: many
-`,
-		New: `
-versions:
-- name: v1
-  served: true
-  storage: true
-  schema:
-    openAPIV3Schema:
-      type: object
-      properties:
-        spec:
-          type: object
-          properties:
-            replicas:
-              type: integer
-`,
+		Old: exampleVersions(storedVersion("v1", specSchema(exampleField("replicas", "type: integer", "default: many")))),
+		New: exampleVersions(storedVersion("v1", specSchema(exampleField("replicas", "type: integer")))),
 	},
 	whole: func(_ context.Context, c *comparison) []report.Finding {
 		errs := c.refusal().old

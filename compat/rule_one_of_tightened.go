@@ -2,6 +2,7 @@ package compat
 
 import "sluice.dev/report"
 
+// oneOfTightened claims values that exactly one branch accepted, and that now none or several accept.
 var oneOfTightened = Rule{
 	ID:     "one-of-tightened",
 	Level:  report.ObjectsRatcheted,

@@ -8,6 +8,9 @@ const OwnersRule = "owners-in-removed-version"
 // OwnersConverted is the After of a finding of [OwnersRule] about a version that stays, and that a new webhook converts.
 const OwnersConverted = "Webhook"
 
+// ownersInRemovedVersion gives notes about versions that other rules do not look at: neither served nor stored.
+// Whether an object names one of them in its managedFields is for the scan of a cluster, which raises the note to a
+// failure with the number of objects.
 var ownersInRemovedVersion = Rule{
 	ID:    OwnersRule,
 	Title: "A version was removed in which the owners of fields may be noted",
@@ -23,29 +26,14 @@ Schemas do not show what the objects have, so this is a note about versions that
 		`cluster looks at each object, whichever version is removed, and fails with their number.`,
 	Help: `Run sluice migrate CRD while the old version is still in the CRD: it rewrites the entries of metadata.managedFields in the storage version. ` +
 		`Then compare with the cluster: sluice check NEW. Clients that still apply in the old version note it again, so move them first.`,
-	Unsafe: Example{Old: `
-versions:
-- name: v1alpha1
-  served: false
-  storage: false
-- name: v1
-  served: true
-  storage: true
-`, New: `
-versions:
-- name: v1
-  served: true
-  storage: true
-`},
-	Instead: `
-versions:
-- name: v1alpha1
-  served: false
-  storage: false
-- name: v1
-  served: true
-  storage: true
-`,
+	Unsafe: Example{Old: exampleVersions(
+		unservedVersion("v1alpha1"),
+		storedVersion("v1"),
+	), New: exampleVersions(storedVersion("v1"))},
+	Instead: exampleVersions(
+		unservedVersion("v1alpha1"),
+		storedVersion("v1"),
+	),
 	whole: ofBothCRDs(func(c *comparison) []report.Finding {
 		var out []report.Finding
 		for _, p := range c.oldParts {

@@ -2,6 +2,7 @@ package compat
 
 import "sluice.dev/report"
 
+// patternAdded claims strings that a pattern refuses where the old schema had none.
 var patternAdded = Rule{
 	ID:     "pattern-added",
 	Level:  report.ObjectsRatcheted,
@@ -13,23 +14,8 @@ var patternAdded = Rule{
 	Help: `Write the pattern as a validation rule that accepts a stored value as long as it stays unchanged. No stored object is harmed then. ` +
 		`The check still reports writers-refused for new values; suppress that finding when the writers are ready. Or widen the pattern so ` +
 		`that it matches all stored strings.`,
-	Unsafe: Example{
-		Old: `
-host:
-  type: string
-`, New: `
-host:
-  type: string
-  pattern: ^[a-z]+$
-`,
-	},
-	Instead: `
-host:
-  type: string
-  x-kubernetes-validations:
-  - rule: self.matches("^[a-z]+$") || oldSelf.hasValue() && self == oldSelf.value()
-    optionalOldSelf: true
-    message: host has to consist of lower-case letters
-`,
+	Unsafe: Example{Old: oneField("host", "type: string"), New: oneField("host", "type: string", "pattern: ^[a-z]+$")},
+	Instead: oneField("host", "type: string",
+		toleratingRule(`self.matches("^[a-z]+$")`, "host has to consist of lower-case letters")),
 	claim: claimAdded("pattern"),
 }

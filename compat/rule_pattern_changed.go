@@ -2,6 +2,8 @@ package compat
 
 import "sluice.dev/report"
 
+// patternChanged claims strings that the old pattern matches and the new one does not. Patterns are those of Go's
+// package regexp, as the API server uses them.
 var patternChanged = Rule{
 	ID:     "pattern-changed",
 	Level:  report.ObjectsRatcheted,
@@ -12,20 +14,9 @@ var patternChanged = Rule{
 		`object. If a pattern is only written differently, or matches more than before, nothing is reported.`,
 	Help: `Let the new pattern match everything that the old one matches, for example by joining both with |.`,
 	Unsafe: Example{
-		Old: `
-host:
-  type: string
-  pattern: ^[a-z]*$
-`, New: `
-host:
-  type: string
-  pattern: ^[a-z]+$
-`,
+		Old: oneField("host", "type: string", "pattern: ^[a-z]*$"),
+		New: oneField("host", "type: string", "pattern: ^[a-z]+$"),
 	},
-	Instead: `
-host:
-  type: string
-  pattern: ^[a-z]+$|^[a-z]*$
-`,
-	claim: claimChanged("pattern"),
+	Instead: oneField("host", "type: string", "pattern: ^[a-z]+$|^[a-z]*$"),
+	claim:   claimChanged("pattern"),
 }

@@ -7,6 +7,9 @@ import (
 	"sluice.dev/schema/contain"
 )
 
+// preserveUnknownFieldsDisabled gathers the gaps that come of this switch alone, one at each object of the schema. It
+// finds them by asking once more as if the old CRD had pruned: what is left then has another reason, and a finding of
+// its own.
 var preserveUnknownFieldsDisabled = Rule{
 	ID:    "preserve-unknown-fields-disabled",
 	Level: report.DataLost,
@@ -19,45 +22,19 @@ One finding covers all places. The API server refuses to switch spec.preserveUnk
 		`fields that the schema does not declare.`,
 	Unsafe: Example{
 		Old: `
-preserveUnknownFields: true
-versions:
-- name: v1
-  served: true
-  storage: true
-  schema:
-    openAPIV3Schema:
-      type: object
-      properties:
-        spec:
-          type: object
-`,
-		New: `
-versions:
-- name: v1
-  served: true
-  storage: true
-  schema:
-    openAPIV3Schema:
-      type: object
-      properties:
-        spec:
-          type: object
-`,
+preserveUnknownFields: true` + exampleVersions(storedVersion("v1", exampleSchema(exampleField("spec", "type: object")))),
+		New: exampleVersions(storedVersion("v1", exampleSchema(exampleField("spec", "type: object")))),
 	},
-	Instead: `
-versions:
-- name: v1
-  served: true
-  storage: true
-  schema:
-    openAPIV3Schema:
-      type: object
-      x-kubernetes-preserve-unknown-fields: true
-      properties:
-        spec:
-          type: object
-          x-kubernetes-preserve-unknown-fields: true
-`,
+	Instead: exampleVersions(
+		storedVersion("v1", `schema:
+  openAPIV3Schema:
+    type: object
+    x-kubernetes-preserve-unknown-fields: true
+    properties:
+      spec:
+        type: object
+        x-kubernetes-preserve-unknown-fields: true`),
+	),
 	whole: func(ctx context.Context, c *comparison) []report.Finding {
 		if !c.preserveDisabled() {
 			return nil

@@ -5,6 +5,8 @@ import (
 	"sluice.dev/schema/contain"
 )
 
+// preserveUnknownRemoved claims pruned keys at places that kept unknown fields. It is the first of the rules about
+// pruning; the declared fields are for property-removed.
 var preserveUnknownRemoved = Rule{
 	ID:    "preserve-unknown-removed",
 	Level: report.DataLost,

@@ -2,6 +2,7 @@ package compat
 
 import "sluice.dev/report"
 
+// printerColumnChanged compares columns of one name. Their order and priority may change without a finding.
 var printerColumnChanged = Rule{
 	ID:    "printer-column-changed",
 	Level: report.Cosmetic,
@@ -9,30 +10,18 @@ var printerColumnChanged = Rule{
 	Why: `The column keeps its name, but its value comes from another field or is formatted as another type. People and scripts read it as ` +
 		`before.`,
 	Help: `Give the new value a column with another name.`,
-	Unsafe: Example{Old: `
-versions:
-- name: v1
-  served: true
-  storage: true
-  additionalPrinterColumns:
-  - {name: Ready, type: integer, jsonPath: .status.readyReplicas}
-`, New: `
-versions:
-- name: v1
-  served: true
-  storage: true
-  additionalPrinterColumns:
-  - {name: Ready, type: string, jsonPath: .status.ready}
-`},
-	Instead: `
-versions:
-- name: v1
-  served: true
-  storage: true
-  additionalPrinterColumns:
-  - {name: Ready, type: integer, jsonPath: .status.readyReplicas}
-  - {name: IsReady, type: string, jsonPath: .status.ready}
-`,
+	Unsafe: Example{Old: exampleVersions(
+		storedVersion("v1", `additionalPrinterColumns:
+- {name: Ready, type: integer, jsonPath: .status.readyReplicas}`),
+	), New: exampleVersions(
+		storedVersion("v1", `additionalPrinterColumns:
+- {name: Ready, type: string, jsonPath: .status.ready}`),
+	)},
+	Instead: exampleVersions(
+		storedVersion("v1", `additionalPrinterColumns:
+- {name: Ready, type: integer, jsonPath: .status.readyReplicas}
+- {name: IsReady, type: string, jsonPath: .status.ready}`),
+	),
 	whole: inServedVersions(func(p pair) (out []report.Finding) {
 		before := columnsByName(p.from)
 		for i, n := range p.to.AdditionalPrinterColumns {
@@ -41,7 +30,7 @@ versions:
 				continue
 			}
 			out = append(out, report.Finding{
-				Version: p.to.Name, Message: "printer column " + quoteJSON(n.Name) + " shows something else",
+				Version: p.to.Name, Message: "printer column " + compactJSON(n.Name) + " shows something else",
 				Before: o.JSONPath + " (" + o.Type + ")", After: n.JSONPath + " (" + n.Type + ")",
 				SchemaPath: p.to.documentTokens("additionalPrinterColumns", indexToken(i)),
 			})

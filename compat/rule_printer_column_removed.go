@@ -6,43 +6,32 @@ import (
 	"sluice.dev/report"
 )
 
+// printerColumnRemoved compares the names of columns. A version without any has the columns of the default: the age.
 var printerColumnRemoved = Rule{
 	ID:    "printer-column-removed",
 	Level: report.Cosmetic,
 	Title: "A printer column was removed",
 	Why:   `kubectl get no longer shows the column. Scripts that cut columns out of its output then take the wrong one.`,
 	Help:  `Keep the column. With a priority above 0 it shows only with -o wide. Scripts should use -o json or custom-columns.`,
-	Unsafe: Example{Old: `
-versions:
-- name: v1
-  served: true
-  storage: true
-  additionalPrinterColumns:
-  - {name: Ready, type: boolean, jsonPath: .status.ready}
-  - {name: Phase, type: string, jsonPath: .status.phase}
-`, New: `
-versions:
-- name: v1
-  served: true
-  storage: true
-  additionalPrinterColumns:
-  - {name: Ready, type: boolean, jsonPath: .status.ready}
-`},
-	Instead: `
-versions:
-- name: v1
-  served: true
-  storage: true
-  additionalPrinterColumns:
-  - {name: Ready, type: boolean, jsonPath: .status.ready}
-  - {name: Phase, type: string, jsonPath: .status.phase, priority: 1}
-`,
+	Unsafe: Example{Old: exampleVersions(
+		storedVersion("v1", `additionalPrinterColumns:
+- {name: Ready, type: boolean, jsonPath: .status.ready}
+- {name: Phase, type: string, jsonPath: .status.phase}`),
+	), New: exampleVersions(
+		storedVersion("v1", `additionalPrinterColumns:
+- {name: Ready, type: boolean, jsonPath: .status.ready}`),
+	)},
+	Instead: exampleVersions(
+		storedVersion("v1", `additionalPrinterColumns:
+- {name: Ready, type: boolean, jsonPath: .status.ready}
+- {name: Phase, type: string, jsonPath: .status.phase, priority: 1}`),
+	),
 	whole: inServedVersions(func(p pair) (out []report.Finding) {
 		after := columnsByName(p.to)
 		for i, o := range p.from.AdditionalPrinterColumns {
 			if after[o.Name] == nil {
 				out = append(out, report.Finding{
-					Version: p.to.Name, Message: "printer column " + quoteJSON(o.Name) + " is gone", Before: o.JSONPath,
+					Version: p.to.Name, Message: "printer column " + compactJSON(o.Name) + " is gone", Before: o.JSONPath,
 					SchemaPath: p.from.documentTokens("additionalPrinterColumns", indexToken(i)), InOld: true,
 				})
 			}

@@ -5,6 +5,8 @@ import (
 	"sluice.dev/schema/contain"
 )
 
+// propertyRemoved claims pruned fields that the old schema declared. The prover reports the outermost one, and
+// told.hasGap keeps those below it quiet in the other questions.
 var propertyRemoved = Rule{
 	ID:    "property-removed",
 	Level: report.DataLost,
@@ -17,23 +19,12 @@ Properties below a removed property are not reported again.`,
 	Help: `Keep the property and say in its description that it is no longer used. To rename a field, add the new one and let the controller ` +
 		`copy the value. Remove the old one only in a later API version with conversion, or when no stored object has it any more.`,
 	Unsafe: Example{
-		Old: `
-replicas:
-  type: integer
-legacyMode:
-  type: string
-`, New: `
-replicas:
-  type: integer
-`,
+		Old: exampleFields(exampleField("replicas", "type: integer"), exampleField("legacyMode", "type: string")),
+		New: oneField("replicas", "type: integer"),
 	},
-	Instead: `
-replicas:
-  type: integer
-legacyMode:
-  type: string
-  description: Deprecated. Has no effect; leave it out.
-`,
+	Instead: exampleFields(
+		exampleField("replicas", "type: integer"),
+		exampleField("legacyMode", "type: string", "description: Deprecated. Has no effect; leave it out.")),
 	claim: func(c *change) (string, bool) {
 		if c.Harm != contain.Pruned || c.Keyword != "properties" || c.lastStep().Kind != contain.Field {
 			return "", false

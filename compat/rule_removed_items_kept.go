@@ -12,6 +12,9 @@ import (
 	"sluice.dev/schema/upstream"
 )
 
+// removedItemsKept applies small manifests by the API server's own merge code (sigs.k8s.io/structured-merge-diff),
+// because no keyword says what becomes of owners. Each place at which both schemas merge in different ways is tried
+// with a value of two parts.
 var removedItemsKept = Rule{
 	ID:    "removed-items-kept",
 	Level: report.Cosmetic,
@@ -23,25 +26,12 @@ var removedItemsKept = Rule{
 Sluice asks the API server's own code: it applies a list or map under the old CRD, and then, by the same manager, a part of it under the new one.`,
 	Help: `Apply the unchanged manifests once after the upgrade, before anything leaves them: then each item has its owner. Look for items that ` +
 		`no manifest has.`,
-	Unsafe: Example{Old: `
-selector:
-  type: object
-  x-kubernetes-map-type: atomic
-  additionalProperties:
-    type: string
-`, New: `
-selector:
-  type: object
-  additionalProperties:
-    type: string
-`},
-	Instead: `
-selector:
-  type: object
-  x-kubernetes-map-type: atomic
-  additionalProperties:
-    type: string
-`,
+	Unsafe: Example{
+		Old: oneField("selector", "type: object", "x-kubernetes-map-type: atomic", exampleField("additionalProperties", "type: string")),
+		New: oneField("selector", "type: object", exampleField("additionalProperties", "type: string")),
+	},
+	Instead: oneField("selector", "type: object",
+		"x-kubernetes-map-type: atomic", exampleField("additionalProperties", "type: string")),
 	inSpec: true,
 	whole: func(_ context.Context, c *comparison) []report.Finding {
 		var out []report.Finding
@@ -98,6 +88,7 @@ func mergesAlike(o, n *schema.Node) bool {
 
 // keepsRemoved applies a value at the place and then a part of it, with the new CRD in between, and reports whether the rest stays, and would
 // not have without the new CRD.
+// The value need not be valid: merging comes before validation, and a finding is only about what is merged.
 func (c *comparison) keepsRemoved(p pair, t *twin) (report.Finding, bool) {
 	first, second, left := c.manifestsOf(p, t)
 	if left == "" {

@@ -2,6 +2,8 @@ package compat
 
 import "sluice.dev/report"
 
+// requiredAdded claims objects that lack a field. The path of the finding is that of the field, though the gap is at
+// the object around it. A default makes the gap go away, and so does a default in a parent that has the field.
 var requiredAdded = Rule{
 	ID:     "required-added",
 	Level:  report.ObjectsRatcheted,
@@ -15,37 +17,18 @@ A required property with a default does no harm: the API server fills in the def
 	Help: `Give the property a default. If no default fits, leave the property optional in the schema, and let the controller report a missing ` +
 		`value in a condition.`,
 	Unsafe: Example{
-		Old: `
-backup:
-  type: object
-  properties:
-    bucket:
-      type: string
-`, New: `
-backup:
-  type: object
-  required: [bucket]
-  properties:
-    bucket:
-      type: string
-`,
+		Old: oneField("backup", "type: object", exampleField("properties", exampleField("bucket", "type: string"))),
+		New: oneField("backup", "type: object", "required: [bucket]", exampleField("properties", exampleField("bucket", "type: string"))),
 	},
-	Instead: `
-backup:
-  type: object
-  required: [bucket]
-  properties:
-    bucket:
-      type: string
-      default: main
-`,
+	Instead: oneField("backup", "type: object", "required: [bucket]",
+		exampleField("properties", exampleField("bucket", "type: string", "default: main"))),
 	claim: func(c *change) (string, bool) {
 		if !c.isRefusedBy("required") {
 			return "", false
 		}
 		if c.old.Property(c.Detail) == nil && c.new.Property(c.Detail) != nil {
-			return "new property " + quoteJSON(c.Detail) + " is required", true
+			return "new property " + compactJSON(c.Detail) + " is required", true
 		}
-		return "property " + quoteJSON(c.Detail) + " became required", true
+		return "property " + compactJSON(c.Detail) + " became required", true
 	},
 }

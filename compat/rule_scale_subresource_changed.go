@@ -6,6 +6,8 @@ import (
 	"sluice.dev/report"
 )
 
+// scaleSubresourceChanged compares the three paths. A path that is new harms nobody who used the subresource; values
+// that it refuses are for scale-value-refused.
 var scaleSubresourceChanged = Rule{
 	ID:    "scale-subresource-changed",
 	Level: report.ClientsBroken,
@@ -14,35 +16,14 @@ var scaleSubresourceChanged = Rule{
 		`and read a number that they may not have set. If the label selector path is removed, the HorizontalPodAutoscaler no longer finds ` +
 		`pods.`,
 	Help: `Keep the paths. To rename the field, keep the old field and let the controller copy its value to the new one.`,
-	Unsafe: Example{Old: `
-versions:
-- name: v1
-  served: true
-  storage: true
-  subresources:
-    scale:
-      specReplicasPath: .spec.replicas
-      statusReplicasPath: .status.replicas
-`, New: `
-versions:
-- name: v1
-  served: true
-  storage: true
-  subresources:
-    scale:
-      specReplicasPath: .spec.size
-      statusReplicasPath: .status.replicas
-`},
-	Instead: `
-versions:
-- name: v1
-  served: true
-  storage: true
-  subresources:
-    scale:
-      specReplicasPath: .spec.replicas
-      statusReplicasPath: .status.replicas
-`,
+	Unsafe: Example{Old: exampleVersions(
+		storedVersion("v1", scaleSubresource(".spec.replicas")),
+	), New: exampleVersions(
+		storedVersion("v1", scaleSubresource(".spec.size")),
+	)},
+	Instead: exampleVersions(
+		storedVersion("v1", scaleSubresource(".spec.replicas")),
+	),
 	whole: inServedVersions(func(p pair) (out []report.Finding) {
 		o, n := scaleOf(p.from), scaleOf(p.to)
 		if o == nil || n == nil {

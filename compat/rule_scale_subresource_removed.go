@@ -2,6 +2,7 @@ package compat
 
 import "sluice.dev/report"
 
+// scaleSubresourceRemoved looks at each version by itself: /scale is a path below a version.
 var scaleSubresourceRemoved = Rule{
 	ID:    "scale-subresource-removed",
 	Level: report.ClientsBroken,
@@ -9,31 +10,12 @@ var scaleSubresourceRemoved = Rule{
 	Why: `kubectl scale, the HorizontalPodAutoscaler and PodDisruptionBudgets use the path /scale. Now they get 404: nothing scales the ` +
 		`objects any more, and disruption budgets no longer know the expected number of replicas.`,
 	Help: `Keep subresources.scale.`,
-	Unsafe: Example{Old: `
-versions:
-- name: v1
-  served: true
-  storage: true
-  subresources:
-    scale:
-      specReplicasPath: .spec.replicas
-      statusReplicasPath: .status.replicas
-`, New: `
-versions:
-- name: v1
-  served: true
-  storage: true
-`},
-	Instead: `
-versions:
-- name: v1
-  served: true
-  storage: true
-  subresources:
-    scale:
-      specReplicasPath: .spec.replicas
-      statusReplicasPath: .status.replicas
-`,
+	Unsafe: Example{Old: exampleVersions(
+		storedVersion("v1", scaleSubresource(".spec.replicas")),
+	), New: exampleVersions(storedVersion("v1"))},
+	Instead: exampleVersions(
+		storedVersion("v1", scaleSubresource(".spec.replicas")),
+	),
 	whole: inServedVersions(func(p pair) (out []report.Finding) {
 		if scaleOf(p.from) != nil && scaleOf(p.to) == nil {
 			out = append(out, report.Finding{

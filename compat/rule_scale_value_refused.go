@@ -11,6 +11,9 @@ import (
 	"sluice.dev/schema/contain"
 )
 
+// scaleValueRefused looks for objects with a value that the validation of the subresource refuses
+// (customResourceValidator in k8s.io/apiextensions-apiserver/pkg/registry/customresource/validator.go). It is asked
+// only where the subresource is new or has other paths. Under the old paths such objects could not be stored.
 var scaleValueRefused = Rule{
 	ID:     "scale-value-refused",
 	Level:  report.ObjectsStuck,
@@ -24,79 +27,14 @@ The stored version may replace the value when it reads the object, for example a
 		`are refused, and the level is clients-broken.`,
 	Help: `Add the subresource in two releases. In the first one, accept new values only from 0 up, and correct the stored objects. In the ` +
 		`second one, set minimum: 0, and add the subresource. Make sure that the path of the label selector leads to a string.`,
-	Unsafe: Example{Old: `
-versions:
-- name: v1
-  served: true
-  storage: true
-  schema:
-    openAPIV3Schema:
-      type: object
-      properties:
-        spec:
-          type: object
-          properties:
-            replicas:
-              type: integer
-        status:
-          type: object
-          properties:
-            replicas:
-              type: integer
-              minimum: 0
-              format: int32
-`, New: `
-versions:
-- name: v1
-  served: true
-  storage: true
-  schema:
-    openAPIV3Schema:
-      type: object
-      properties:
-        spec:
-          type: object
-          properties:
-            replicas:
-              type: integer
-        status:
-          type: object
-          properties:
-            replicas:
-              type: integer
-              minimum: 0
-              format: int32
-  subresources:
-    scale:
-      specReplicasPath: .spec.replicas
-      statusReplicasPath: .status.replicas
-`},
-	Instead: `
-versions:
-- name: v1
-  served: true
-  storage: true
-  schema:
-    openAPIV3Schema:
-      type: object
-      properties:
-        spec:
-          type: object
-          properties:
-            replicas:
-              type: integer
-              x-kubernetes-validations:
-              - rule: self >= 0 || oldSelf.hasValue() && self == oldSelf.value()
-                optionalOldSelf: true
-                message: replicas cannot be negative
-        status:
-          type: object
-          properties:
-            replicas:
-              type: integer
-              minimum: 0
-              format: int32
-`,
+	Unsafe: Example{
+		Old: exampleVersions(storedVersion("v1", exampleSchema(specReplicas, statusReplicas))),
+		New: exampleVersions(storedVersion("v1", exampleSchema(specReplicas, statusReplicas), scaleSubresource(".spec.replicas"))),
+	},
+	Instead: exampleVersions(storedVersion("v1", exampleSchema(exampleObject("spec", exampleField("replicas", "type: integer", `x-kubernetes-validations:
+- rule: self >= 0 || oldSelf.hasValue() && self == oldSelf.value()
+  optionalOldSelf: true
+  message: replicas cannot be negative`)), statusReplicas))),
 	whole: func(ctx context.Context, c *comparison) []report.Finding {
 		if !c.hasBothCRDs() {
 			return nil
@@ -127,6 +65,13 @@ versions:
 		return out
 	},
 }
+
+// The fields of the example. The status has always been what the scale subresource asks for, so that only the
+// spec is at fault.
+var (
+	specReplicas   = exampleObject("spec", exampleField("replicas", "type: integer"))
+	statusReplicas = exampleObject("status", exampleField("replicas", "type: integer", "minimum: 0", "format: int32"))
+)
 
 // scaleRefuses asks for an object of one version whose value at a path the scale subresource of the other one refuses.
 func (c *comparison) scaleRefuses(ctx context.Context, p pair, path scalePath) (report.Finding, bool) {

@@ -2,6 +2,8 @@ package compat
 
 import "sluice.dev/report"
 
+// schemaChanged is the last rule about schemas, and claims whatever is left: so each gap of the prover has a finding.
+// Its ID also stands for comparisons that were not finished.
 var schemaChanged = Rule{
 	ID:     "schema-changed",
 	Level:  report.ObjectsStuck,
@@ -33,6 +35,6 @@ labels:
 		if c.Keyword == "schema" {
 			return "the schemas could not be compared to the end", true
 		}
-		return "the schema changed at " + quoteJSON(c.Keyword), true
+		return "the schema changed at " + compactJSON(c.Keyword), true
 	},
 }

@@ -9,6 +9,8 @@ import (
 	"sluice.dev/schema/upstream"
 )
 
+// selectableFieldRemoved compares the paths of spec.versions[*].selectableFields (KEP-4358). API servers that do not
+// have the feature ignore them, so that nothing is reported for these.
 var selectableFieldRemoved = Rule{
 	ID:    "selectable-field-removed",
 	Level: report.ClientsBroken,
@@ -16,54 +18,14 @@ var selectableFieldRemoved = Rule{
 	Why: `If a client lists or watches with a field selector on that field, the API server answers with an error. A controller that watches ` +
 		`with such a selector stops.`,
 	Help: `Keep the selectable field as long as clients may select by it.`,
-	Unsafe: Example{Old: `
-versions:
-- name: v1
-  served: true
-  storage: true
-  selectableFields:
-  - jsonPath: .spec.color
-  schema:
-    openAPIV3Schema:
-      type: object
-      properties:
-        spec:
-          type: object
-          properties:
-            color:
-              type: string
-`, New: `
-versions:
-- name: v1
-  served: true
-  storage: true
-  schema:
-    openAPIV3Schema:
-      type: object
-      properties:
-        spec:
-          type: object
-          properties:
-            color:
-              type: string
-`},
-	Instead: `
-versions:
-- name: v1
-  served: true
-  storage: true
-  selectableFields:
-  - jsonPath: .spec.color
-  schema:
-    openAPIV3Schema:
-      type: object
-      properties:
-        spec:
-          type: object
-          properties:
-            color:
-              type: string
-`,
+	Unsafe: Example{Old: exampleVersions(
+		storedVersion("v1", `selectableFields:
+- jsonPath: .spec.color`, specSchema(exampleField("color", "type: string"))),
+	), New: exampleVersions(storedVersion("v1", specSchema(exampleField("color", "type: string"))))},
+	Instead: exampleVersions(
+		storedVersion("v1", `selectableFields:
+- jsonPath: .spec.color`, specSchema(exampleField("color", "type: string"))),
+	),
 	whole: func(_ context.Context, c *comparison) []report.Finding {
 		var out []report.Finding
 		if !upstream.HasSelectableFields(c.opts.KubeVersion) {

@@ -2,6 +2,8 @@ package compat
 
 import "sluice.dev/report"
 
+// servedVersionRemoved is about clients. What becomes of objects that are stored in the version is for
+// stored-version-removed; both may report one version.
 var servedVersionRemoved = Rule{
 	ID:    "served-version-removed",
 	Level: report.ClientsBroken,
@@ -10,31 +12,14 @@ var servedVersionRemoved = Rule{
 		`removed version that the kind does not exist. GitOps tools and Helm releases with such manifests fail too.`,
 	Help: `Take three releases. First serve the new version next to the old one, and mark the old one as deprecated with a warning. In a later ` +
 		`release stop serving the old one (served: false). Remove it last.`,
-	Unsafe: Example{Old: `
-versions:
-- name: v1alpha1
-  served: true
-  storage: false
-- name: v1
-  served: true
-  storage: true
-`, New: `
-versions:
-- name: v1
-  served: true
-  storage: true
-`},
-	Instead: `
-versions:
-- name: v1alpha1
-  served: true
-  storage: false
-  deprecated: true
-  deprecationWarning: example.com/v1alpha1 Widget is deprecated; use example.com/v1
-- name: v1
-  served: true
-  storage: true
-`,
+	Unsafe: Example{Old: exampleVersions(
+		servedVersion("v1alpha1"),
+		storedVersion("v1"),
+	), New: exampleVersions(storedVersion("v1"))},
+	Instead: exampleVersions(
+		servedVersion("v1alpha1", "deprecated: true", "deprecationWarning: example.com/v1alpha1 Widget is deprecated; use example.com/v1"),
+		storedVersion("v1"),
+	),
 	whole: ofBothCRDs(func(c *comparison) []report.Finding {
 		var out []report.Finding
 		for _, p := range servedVersionsOf(c.oldParts) {

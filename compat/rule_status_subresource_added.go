@@ -2,6 +2,9 @@ package compat
 
 import "sluice.dev/report"
 
+// statusSubresourceAdded reports versions whose objects could have a status before
+// (customResourceStrategy.PrepareForCreate and PrepareForUpdate drop it in ordinary requests from now on,
+// k8s.io/apiextensions-apiserver/pkg/registry/customresource/strategy.go).
 var statusSubresourceAdded = Rule{
 	ID:    "status-subresource-added",
 	Level: report.ClientsBroken,
@@ -13,52 +16,11 @@ var statusSubresourceAdded = Rule{
 The rule looks only at versions whose objects could have a status before: their old schema declares one, or keeps unknown fields.`,
 	Help: `Release a controller that writes to /status, with RBAC for it, before you add the subresource or together with it. Leave the ` +
 		`subresource out until then. Afterwards suppress the finding with that reason.`,
-	Unsafe: Example{Old: `
-versions:
-- name: v1
-  served: true
-  storage: true
-  schema:
-    openAPIV3Schema:
-      type: object
-      properties:
-        status:
-          type: object
-          properties:
-            phase:
-              type: string
-`, New: `
-versions:
-- name: v1
-  served: true
-  storage: true
-  schema:
-    openAPIV3Schema:
-      type: object
-      properties:
-        status:
-          type: object
-          properties:
-            phase:
-              type: string
-  subresources:
-    status: {}
-`},
-	Instead: `
-versions:
-- name: v1
-  served: true
-  storage: true
-  schema:
-    openAPIV3Schema:
-      type: object
-      properties:
-        status:
-          type: object
-          properties:
-            phase:
-              type: string
-`,
+	Unsafe: Example{
+		Old: exampleVersions(storedVersion("v1", schemaWithPhase)),
+		New: exampleVersions(storedVersion("v1", schemaWithPhase, exampleField("subresources", "status: {}"))),
+	},
+	Instead: exampleVersions(storedVersion("v1", schemaWithPhase)),
 	whole: inServedVersions(func(p pair) (out []report.Finding) {
 		if hasStatus(p.from) || !hasStatus(p.to) || p.from.props == nil {
 			return nil
@@ -72,6 +34,9 @@ versions:
 		return out
 	}),
 }
+
+// schemaWithPhase is the schema of the example, before and after the change.
+var schemaWithPhase = exampleSchema(exampleObject("status", exampleField("phase", "type: string")))
 
 // holdsStatus reports whether objects of the schema can have a status: it is declared, or kept as an unknown field.
 func holdsStatus(p *props) bool {

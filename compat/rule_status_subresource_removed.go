@@ -2,6 +2,7 @@ package compat
 
 import "sluice.dev/report"
 
+// statusSubresourceRemoved looks at each version by itself: /status is a path below a version.
 var statusSubresourceRemoved = Rule{
 	ID:    "status-subresource-removed",
 	Level: report.ClientsBroken,
@@ -11,27 +12,14 @@ var statusSubresourceRemoved = Rule{
 		`of the status also increase metadata.generation, so a controller that reconciles on a new generation triggers itself in a ` +
 		`loop.`,
 	Help: `Keep subresources.status.`,
-	Unsafe: Example{Old: `
-versions:
-- name: v1
-  served: true
-  storage: true
-  subresources:
-    status: {}
-`, New: `
-versions:
-- name: v1
-  served: true
-  storage: true
-`},
-	Instead: `
-versions:
-- name: v1
-  served: true
-  storage: true
-  subresources:
-    status: {}
-`,
+	Unsafe: Example{Old: exampleVersions(
+		storedVersion("v1", `subresources:
+  status: {}`),
+	), New: exampleVersions(storedVersion("v1"))},
+	Instead: exampleVersions(
+		storedVersion("v1", `subresources:
+  status: {}`),
+	),
 	whole: inServedVersions(func(p pair) (out []report.Finding) {
 		if hasStatus(p.from) && !hasStatus(p.to) {
 			out = append(out, report.Finding{

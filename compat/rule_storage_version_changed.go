@@ -8,6 +8,9 @@ import (
 	"sluice.dev/schema/contain"
 )
 
+// storageVersionChanged is about objects that are stored already, and what the new storage version does to them when
+// it is written for the first time. Objects of other versions are for version-erases-data and versions-contradict,
+// which leave out what this rule tells.
 var storageVersionChanged = Rule{
 	ID:     "storage-version-changed",
 	Level:  report.DataLost,
@@ -22,96 +25,19 @@ If the schema of the new storage version accepts and keeps everything that the o
 	Help: `Declare in the new storage version every field that the old one declares, or set x-kubernetes-preserve-unknown-fields there. ` +
 		`Otherwise convert with a webhook, or keep the old storage version.`,
 	Unsafe: Example{
-		Old: `
-versions:
-- name: v1beta1
-  served: true
-  storage: true
-  schema:
-    openAPIV3Schema:
-      type: object
-      properties:
-        spec:
-          type: object
-          properties:
-            size:
-              type: integer
-            legacy:
-              type: string
-- name: v1
-  served: true
-  storage: false
-  schema:
-    openAPIV3Schema:
-      type: object
-      properties:
-        spec:
-          type: object
-          properties:
-            size:
-              type: integer
-`,
-		New: `
-versions:
-- name: v1beta1
-  served: true
-  storage: false
-  schema:
-    openAPIV3Schema:
-      type: object
-      properties:
-        spec:
-          type: object
-          properties:
-            size:
-              type: integer
-            legacy:
-              type: string
-- name: v1
-  served: true
-  storage: true
-  schema:
-    openAPIV3Schema:
-      type: object
-      properties:
-        spec:
-          type: object
-          properties:
-            size:
-              type: integer
-`,
+		Old: exampleVersions(
+			storedVersion("v1beta1", specSchema(exampleField("size", "type: integer"), exampleField("legacy", "type: string"))),
+			servedVersion("v1", specSchema(exampleField("size", "type: integer"))),
+		),
+		New: exampleVersions(
+			servedVersion("v1beta1", specSchema(exampleField("size", "type: integer"), exampleField("legacy", "type: string"))),
+			storedVersion("v1", specSchema(exampleField("size", "type: integer"))),
+		),
 	},
-	Instead: `
-versions:
-- name: v1beta1
-  served: true
-  storage: false
-  schema:
-    openAPIV3Schema:
-      type: object
-      properties:
-        spec:
-          type: object
-          properties:
-            size:
-              type: integer
-            legacy:
-              type: string
-- name: v1
-  served: true
-  storage: true
-  schema:
-    openAPIV3Schema:
-      type: object
-      properties:
-        spec:
-          type: object
-          properties:
-            size:
-              type: integer
-            legacy:
-              type: string
-`,
+	Instead: exampleVersions(
+		servedVersion("v1beta1", specSchema(exampleField("size", "type: integer"), exampleField("legacy", "type: string"))),
+		storedVersion("v1", specSchema(exampleField("size", "type: integer"), exampleField("legacy", "type: string"))),
+	),
 	whole: func(ctx context.Context, c *comparison) []report.Finding {
 		var out []report.Finding
 		from, to := storageVersionOf(c.oldParts), storageVersionOf(c.newParts)
@@ -134,6 +60,8 @@ func (c *comparison) storageGaps(ctx context.Context) []contain.Gap {
 	return c.moved.answerOf(func() []contain.Gap { return c.findStorageGaps(ctx) })
 }
 
+// findStorageGaps compares what the old storage version has stored with the new storage version. It is nil if the
+// storage version stays, or if a webhook converts.
 func (c *comparison) findStorageGaps(ctx context.Context) []contain.Gap {
 	from, to := storageVersionOf(c.oldParts), storageVersionOf(c.newParts)
 	if from == nil || to == nil || from.Name == to.Name || len(c.newConversions) > 0 {

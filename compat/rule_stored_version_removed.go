@@ -6,6 +6,9 @@ import (
 	"sluice.dev/report"
 )
 
+// storedVersionRemoved looks at all versions that may hold objects: the old storage version, those of
+// status.storedVersions, and those that the caller names. The API server itself only looks at status.storedVersions
+// (ValidateCustomResourceDefinitionStoredVersions).
 var storedVersionRemoved = Rule{
 	ID:    "stored-version-removed",
 	Level: report.DataLost,
@@ -19,29 +22,14 @@ If you compare with a cluster, the versions in status.storedVersions count as st
 	Help: `Keep the version, and make another version the storage version. Then run sluice migrate CRD: it rewrites all objects, and takes the old ` +
 		`version out of status.storedVersions. Only then remove the version from the CRD. If you have migrated already, compare with the cluster, or ` +
 		`suppress the finding with that reason.`,
-	Unsafe: Example{Old: `
-versions:
-- name: v1beta1
-  served: true
-  storage: true
-- name: v1
-  served: true
-  storage: false
-`, New: `
-versions:
-- name: v1
-  served: true
-  storage: true
-`},
-	Instead: `
-versions:
-- name: v1beta1
-  served: true
-  storage: false
-- name: v1
-  served: true
-  storage: true
-`,
+	Unsafe: Example{Old: exampleVersions(
+		storedVersion("v1beta1"),
+		servedVersion("v1"),
+	), New: exampleVersions(storedVersion("v1"))},
+	Instead: exampleVersions(
+		servedVersion("v1beta1"),
+		storedVersion("v1"),
+	),
 	whole: ofBothCRDs(func(c *comparison) []report.Finding {
 		var out []report.Finding
 		for _, name := range c.storedVersions() {

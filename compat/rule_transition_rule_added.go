@@ -5,6 +5,8 @@ import (
 	"sluice.dev/schema/contain"
 )
 
+// transitionRuleAdded claims updates that a rule with oldSelf refuses and the old rules allowed (KEP-2876). It stands
+// before the other rules about validation rules, which are about the object alone.
 var transitionRuleAdded = Rule{
 	ID:     "transition-rule-added",
 	Level:  report.WritersRefused,

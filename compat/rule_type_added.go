@@ -2,6 +2,8 @@ package compat
 
 import "sluice.dev/report"
 
+// typeAdded claims values of another type at places that had none. It stands before type-narrowed and type-changed,
+// which compare two types.
 var typeAdded = Rule{
 	ID:     "type-added",
 	Level:  report.ObjectsRatcheted,

@@ -2,6 +2,7 @@ package compat
 
 import "sluice.dev/report"
 
+// typeChanged claims all gaps about types that no rule before it has taken.
 var typeChanged = Rule{
 	ID:     "type-changed",
 	Level:  report.ObjectsRatcheted,
@@ -12,21 +13,8 @@ var typeChanged = Rule{
 		`field owners.`,
 	Help: `Add a field with a new name and the new type, let the controller read both, and retire the old one. Or make the change in a new API ` +
 		`version with a conversion webhook.`,
-	Unsafe: Example{
-		Old: `
-timeout:
-  type: integer
-`, New: `
-timeout:
-  type: string
-`,
-	},
-	Instead: `
-timeout:
-  type: integer
-timeoutDuration:
-  type: string
-`,
+	Unsafe:  Example{Old: oneField("timeout", "type: integer"), New: oneField("timeout", "type: string")},
+	Instead: exampleFields(exampleField("timeout", "type: integer"), exampleField("timeoutDuration", "type: string")),
 	claim: func(c *change) (string, bool) {
 		from, to := c.typeNames()
 		return "type changed from " + from + " to " + to, c.isRefusedBy("type")

@@ -2,6 +2,7 @@ package compat
 
 import "sluice.dev/report"
 
+// typeNarrowed claims the pairs of types of which the new one accepts some values of the old one.
 var typeNarrowed = Rule{
 	ID:     "type-narrowed",
 	Level:  report.ObjectsRatcheted,
@@ -12,23 +13,8 @@ var typeNarrowed = Rule{
 	Help: `Keep the wider type, and refuse new values with a validation rule that accepts a stored value as long as it stays unchanged. No ` +
 		`stored object is harmed then. The check still reports writers-refused for new values; suppress that finding when the writers are ` +
 		`ready.`,
-	Unsafe: Example{
-		Old: `
-ratio:
-  type: number
-`, New: `
-ratio:
-  type: integer
-`,
-	},
-	Instead: `
-ratio:
-  type: number
-  x-kubernetes-validations:
-  - rule: double(int(self)) == self || oldSelf.hasValue() && self == oldSelf.value()
-    optionalOldSelf: true
-    message: ratio has to be a whole number
-`,
+	Unsafe:  Example{Old: oneField("ratio", "type: number"), New: oneField("ratio", "type: integer")},
+	Instead: oneField("ratio", "type: number", toleratingRule("double(int(self)) == self", "ratio has to be a whole number")),
 	claim: func(c *change) (string, bool) {
 		if !c.isRefusedBy("type") {
 			return "", false

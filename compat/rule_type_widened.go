@@ -2,6 +2,7 @@ package compat
 
 import "sluice.dev/report"
 
+// typeWidened is about readers, see [isWiderType].
 var typeWidened = Rule{
 	ID:    "type-widened",
 	Level: report.ReadersSurprised,
@@ -11,21 +12,8 @@ var typeWidened = Rule{
 		`affected.`,
 	Help: `Add a second field with the wider type. Or release readers that can decode the wider type before any client writes such ` +
 		`values.`,
-	Unsafe: Example{
-		Old: `
-timeout:
-  type: integer
-`, New: `
-timeout:
-  x-kubernetes-int-or-string: true
-`,
-	},
-	Instead: `
-timeout:
-  type: integer
-timeoutOrPercent:
-  x-kubernetes-int-or-string: true
-`,
-	whole:  readersRule("type-widened"),
-	inSpec: true,
+	Unsafe:  Example{Old: oneField("timeout", "type: integer"), New: oneField("timeout", "x-kubernetes-int-or-string: true")},
+	Instead: exampleFields(exampleField("timeout", "type: integer"), exampleField("timeoutOrPercent", "x-kubernetes-int-or-string: true")),
+	whole:   readersRule("type-widened"),
+	inSpec:  true,
 }

@@ -2,6 +2,8 @@ package compat
 
 import "sluice.dev/report"
 
+// uniqueItemsAdded claims lists with equal items. The API server refuses the keyword in a CRD that it has not
+// stored with it, so crd-refused-by-api-server comes beside it.
 var uniqueItemsAdded = Rule{
 	ID:     "unique-items-added",
 	Level:  report.ObjectsRatcheted,
@@ -12,25 +14,10 @@ var uniqueItemsAdded = Rule{
 		`all items with each other takes too long. Its successor is x-kubernetes-list-type: set.`,
 	Help: `Leave uniqueItems out, and remove duplicates in the controller.`,
 	Unsafe: Example{
-		Old: `
-ports:
-  type: array
-  items:
-    type: integer
-`, New: `
-ports:
-  type: array
-  uniqueItems: true
-  items:
-    type: integer
-`,
+		Old: oneField("ports", "type: array", exampleField("items", "type: integer")),
+		New: oneField("ports", "type: array", "uniqueItems: true", exampleField("items", "type: integer")),
 	},
-	Instead: `
-ports:
-  type: array
-  items:
-    type: integer
-`,
+	Instead: oneField("ports", "type: array", exampleField("items", "type: integer")),
 	claim: func(c *change) (string, bool) {
 		return "the items now have to differ (uniqueItems)", c.isRefusedBy("uniqueItems")
 	},

@@ -2,6 +2,7 @@ package compat
 
 import "sluice.dev/report"
 
+// validationRuleAdded claims what validation-rule-changed leaves: a rule that stands for no old one.
 var validationRuleAdded = Rule{
 	ID:     "validation-rule-added",
 	Level:  report.ObjectsRatcheted,

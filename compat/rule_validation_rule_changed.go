@@ -7,6 +7,8 @@ import (
 	"sluice.dev/schema"
 )
 
+// validationRuleChanged claims values that a rule refuses, if the rule replaces an old one, see [replacedRuleOf].
+// Both texts are then in the finding. It stands before validation-rule-added.
 var validationRuleChanged = Rule{
 	ID:     "validation-rule-changed",
 	Level:  report.ObjectsRatcheted,

@@ -8,6 +8,8 @@ import (
 	"sluice.dev/schema/contain"
 )
 
+// versionErasesData tells the crossings in which something of an object is dropped, and stays dropped once the client
+// of that version writes the object back. The journey of each witness was made by the API server's code.
 var versionErasesData = Rule{
 	ID:    "version-erases-data",
 	Level: report.DataLost,
@@ -23,84 +25,18 @@ The rule looks at the objects that the old CRD can hold, written in any of its v
 	Help: `Declare in this version the fields that the other versions declare, or set x-kubernetes-preserve-unknown-fields there. Otherwise ` +
 		`convert with a webhook, or do not serve the version.`,
 	Unsafe: Example{
-		Old: `
-versions:
-- name: v1alpha1
-  served: true
-  storage: true
-  schema:
-    openAPIV3Schema:
-      type: object
-      properties:
-        spec:
-          type: object
-          properties:
-            size:
-              type: integer
-            color:
-              type: string
-`,
-		New: `
-versions:
-- name: v1alpha1
-  served: true
-  storage: true
-  schema:
-    openAPIV3Schema:
-      type: object
-      properties:
-        spec:
-          type: object
-          properties:
-            size:
-              type: integer
-            color:
-              type: string
-- name: v1beta1
-  served: true
-  storage: false
-  schema:
-    openAPIV3Schema:
-      type: object
-      properties:
-        spec:
-          type: object
-          properties:
-            size:
-              type: integer
-`,
+		Old: exampleVersions(
+			storedVersion("v1alpha1", specSchema(exampleField("size", "type: integer"), exampleField("color", "type: string"))),
+		),
+		New: exampleVersions(
+			storedVersion("v1alpha1", specSchema(exampleField("size", "type: integer"), exampleField("color", "type: string"))),
+			servedVersion("v1beta1", specSchema(exampleField("size", "type: integer"))),
+		),
 	},
-	Instead: `
-versions:
-- name: v1alpha1
-  served: true
-  storage: true
-  schema:
-    openAPIV3Schema:
-      type: object
-      properties:
-        spec:
-          type: object
-          properties:
-            size:
-              type: integer
-            color:
-              type: string
-- name: v1beta1
-  served: true
-  storage: false
-  schema:
-    openAPIV3Schema:
-      type: object
-      properties:
-        spec:
-          type: object
-          properties:
-            size:
-              type: integer
-            color:
-              type: string
-`,
+	Instead: exampleVersions(
+		storedVersion("v1alpha1", specSchema(exampleField("size", "type: integer"), exampleField("color", "type: string"))),
+		servedVersion("v1beta1", specSchema(exampleField("size", "type: integer"), exampleField("color", "type: string"))),
+	),
 	whole: func(ctx context.Context, c *comparison) []report.Finding {
 		var out []report.Finding
 		for _, x := range c.reachableCrossings(ctx).erased {

@@ -6,6 +6,7 @@ import (
 	"sluice.dev/report"
 )
 
+// versionUnserved is served-version-removed for a version that stays in the CRD.
 var versionUnserved = Rule{
 	ID:    "version-unserved",
 	Level: report.ClientsBroken,
@@ -15,34 +16,17 @@ var versionUnserved = Rule{
 	Help: `Mark the version as deprecated first, so that the API server warns its clients. The metric ` +
 		`apiserver_requested_deprecated_apis counts requests to deprecated versions. When no client uses the version, stop serving it ` +
 		`and suppress the finding with that reason.`,
-	Unsafe: Example{Old: `
-versions:
-- name: v1alpha1
-  served: true
-  storage: false
-- name: v1
-  served: true
-  storage: true
-`, New: `
-versions:
-- name: v1alpha1
-  served: false
-  storage: false
-- name: v1
-  served: true
-  storage: true
-`},
-	Instead: `
-versions:
-- name: v1alpha1
-  served: true
-  storage: false
-  deprecated: true
-  deprecationWarning: example.com/v1alpha1 Widget is deprecated; use example.com/v1
-- name: v1
-  served: true
-  storage: true
-`,
+	Unsafe: Example{Old: exampleVersions(
+		servedVersion("v1alpha1"),
+		storedVersion("v1"),
+	), New: exampleVersions(
+		unservedVersion("v1alpha1"),
+		storedVersion("v1"),
+	)},
+	Instead: exampleVersions(
+		servedVersion("v1alpha1", "deprecated: true", "deprecationWarning: example.com/v1alpha1 Widget is deprecated; use example.com/v1"),
+		storedVersion("v1"),
+	),
 	whole: func(_ context.Context, c *comparison) []report.Finding {
 		var out []report.Finding
 		for _, p := range c.pairs {

@@ -8,6 +8,8 @@ import (
 	"sluice.dev/schema/contain"
 )
 
+// versionsContradict tells the crossings in which an object is refused that another version accepted. No object is
+// harmed as long as only its own version writes it, so the level is that of broken clients.
 var versionsContradict = Rule{
 	ID:    "versions-contradict",
 	Level: report.ClientsBroken,
@@ -21,77 +23,16 @@ The rule looks at the objects that the old CRD can hold, written in any of its v
 		`CRD can hold, such as a new enum value in one version: added-in-one-version warns about those.`,
 	Help: `Make the same change in all versions, or convert with a webhook. In the example, leave out the maximum.`,
 	Unsafe: Example{
-		Old: `
-versions:
-- name: v1beta1
-  served: true
-  storage: true
-  schema:
-    openAPIV3Schema:
-      type: object
-      properties:
-        spec:
-          type: object
-          properties:
-            size:
-              type: integer
-`,
-		New: `
-versions:
-- name: v1beta1
-  served: true
-  storage: false
-  schema:
-    openAPIV3Schema:
-      type: object
-      properties:
-        spec:
-          type: object
-          properties:
-            size:
-              type: integer
-- name: v1
-  served: true
-  storage: true
-  schema:
-    openAPIV3Schema:
-      type: object
-      properties:
-        spec:
-          type: object
-          properties:
-            size:
-              type: integer
-              maximum: 9
-`,
+		Old: exampleVersions(storedVersion("v1beta1", specSchema(exampleField("size", "type: integer")))),
+		New: exampleVersions(
+			servedVersion("v1beta1", specSchema(exampleField("size", "type: integer"))),
+			storedVersion("v1", specSchema(exampleField("size", "type: integer", "maximum: 9"))),
+		),
 	},
-	Instead: `
-versions:
-- name: v1beta1
-  served: true
-  storage: false
-  schema:
-    openAPIV3Schema:
-      type: object
-      properties:
-        spec:
-          type: object
-          properties:
-            size:
-              type: integer
-- name: v1
-  served: true
-  storage: true
-  schema:
-    openAPIV3Schema:
-      type: object
-      properties:
-        spec:
-          type: object
-          properties:
-            size:
-              type: integer
-`,
+	Instead: exampleVersions(
+		servedVersion("v1beta1", specSchema(exampleField("size", "type: integer"))),
+		storedVersion("v1", specSchema(exampleField("size", "type: integer"))),
+	),
 	whole: func(ctx context.Context, c *comparison) []report.Finding {
 		var out []report.Finding
 		for _, x := range c.reachableCrossings(ctx).refused {

@@ -7,6 +7,8 @@ import (
 	"sluice.dev/report"
 )
 
+// webhookConversionAdded compares the steps that webhooks have to make under both CRDs, and the address of the
+// webhook. It trusts a webhook with what it did before, and says nothing about what it makes of objects.
 var webhookConversionAdded = Rule{
 	ID:    "webhook-conversion-added",
 	Level: report.ClientsBroken,
@@ -23,49 +25,16 @@ If only a new version needs the new conversions, the change is undecided. kubect
 	Help: `First roll out the webhook that can make the new conversions, and declare a new version with served: false. Test the webhook: objects ` +
 		`must survive the way to the other version and back. Then serve the version, and suppress the finding with that reason.`,
 	Unsafe: Example{
-		Old: `
-conversion:
-  strategy: Webhook
-  webhook:
-    conversionReviewVersions: [v1]
-    clientConfig:
-      service: {name: widget-webhook, namespace: widgets}
-versions:
-- name: v1
-  served: true
-  storage: true
-`,
-		New: `
-conversion:
-  strategy: Webhook
-  webhook:
-    conversionReviewVersions: [v1]
-    clientConfig:
-      service: {name: widget-webhook, namespace: widgets}
-versions:
-- name: v1
-  served: true
-  storage: false
-- name: v2
-  served: true
-  storage: true
-`,
+		Old: webhookConversion + exampleVersions(storedVersion("v1")),
+		New: webhookConversion + exampleVersions(
+			servedVersion("v1"),
+			storedVersion("v2"),
+		),
 	},
-	Instead: `
-conversion:
-  strategy: Webhook
-  webhook:
-    conversionReviewVersions: [v1]
-    clientConfig:
-      service: {name: widget-webhook, namespace: widgets}
-versions:
-- name: v1
-  served: true
-  storage: true
-- name: v2
-  served: false
-  storage: false
-`,
+	Instead: webhookConversion + exampleVersions(
+		storedVersion("v1"),
+		unservedVersion("v2"),
+	),
 	whole: func(_ context.Context, c *comparison) []report.Finding {
 		if f, ok := c.brokenBundle(); ok {
 			return []report.Finding{f}

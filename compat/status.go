@@ -13,6 +13,7 @@ import (
 // withoutStatus returns the gaps of objects that have no status while they are validated, besides known ones. With the status subresource
 // the API server drops what it has filled in for .status of a new object, or of one that it has converted
 // (k8s.io/apiextensions-apiserver/pkg/registry/customresource, PrepareForCreate and PrepareForUpdate).
+// A gap that is met only without a status harms writers alone, if the version stays the same.
 func (c *comparison) withoutStatus(ctx context.Context, p pair, known []contain.Gap) []contain.Gap {
 	bare := pair{c.afterStep(p.from, step{kind: stepDropStatus}), c.afterStep(p.to, step{kind: stepDropStatus})}
 	if bare == p {
@@ -36,6 +37,7 @@ func (c *comparison) withoutStatus(ctx context.Context, p pair, known []contain.
 
 // inStatusWrites adds the gaps of objects whose status was written through the subresource, besides known ones. Such requests do not check
 // embedded resources (statusStrategy in k8s.io/apiextensions-apiserver/pkg/registry/customresource), so that more of them are stored.
+// If both versions have the subresource, both sides leave the resources unchecked.
 func (c *comparison) inStatusWrites(ctx context.Context, p pair, known []contain.Gap) []contain.Gap {
 	loose := pair{c.afterStep(p.from, step{kind: stepWriteStatus}), p.to}
 	switch {
@@ -80,6 +82,7 @@ func (c *comparison) withoutUncheckedWrites(ctx context.Context, p pair, gaps []
 }
 
 // worseThan reports whether one of two gaps of the same place and keyword shows more harm.
+// A gap with a witness is worse than one without. Of two witnesses, the fate of the object decides.
 func worseThan(g, known *contain.Gap) bool {
 	switch {
 	case g.Witness == nil:
@@ -99,6 +102,7 @@ func (c *comparison) withUnfilledStatus(ctx context.Context, p pair, known []con
 	if to == p.to || reader == nil || c.areAlike(reader, p.to) || !p.to.Served {
 		return nil
 	}
+	// The status of these objects is the stored one, so the request cannot have filled it in.
 	ways := c.asStored(c.afterStep(p.from, step{kind: stepDropStatus}), reader)
 	told := gapKeys(known)
 	if p.from.isOld && !p.to.isOld && p.from.Name == p.to.Name { // between versions of different names, reachable does that
@@ -124,6 +128,7 @@ func (c *comparison) withUnfilledStatus(ctx context.Context, p pair, known []con
 }
 
 // unfilledBefore are the gaps that the old CRD had for such objects, given as the versions from.
+// Such gaps are no news, so the caller leaves them out.
 func (c *comparison) unfilledBefore(ctx context.Context, p pair, from []*part) told {
 	was := told{}
 	before := findVersion(c.oldParts, p.to.Name)

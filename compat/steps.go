@@ -21,6 +21,7 @@ import (
 )
 
 // stepKind is what happens in a step.
+// Each kind is a function from the schema of the objects to another schema, see [comparison.schemaAfter].
 type stepKind int
 
 const (
@@ -75,6 +76,8 @@ func (c *comparison) afterSteps(p *part, steps ...step) *part {
 	return p
 }
 
+// afterStep is [comparison.afterSteps] for one step. A version without a schema stays as it is, because nothing is
+// known of its objects.
 func (c *comparison) afterStep(p *part, s step) *part {
 	if p.props == nil {
 		return p
@@ -104,6 +107,7 @@ func (c *comparison) readBy(p, reader *part) *part {
 
 // asStored are the versions, made of p, whose objects together are what is stored of p and what reader fills in. What p says of a field may
 // refuse what is filled in after p has taken the object, so the objects before that belong to them.
+// If reader fills in nothing that p lacks, one part is all.
 func (c *comparison) asStored(p, reader *part) []*part {
 	filled := c.readBy(p, reader)
 	if reader == p || reader == nil || !fillsMore(p.props, reader.props, 0) {
@@ -145,6 +149,8 @@ func (c *comparison) schemaAfter(p *part, s step) *props {
 }
 
 // requireDefaulted makes what has a default, in p or in the schema that reads the object, required instead.
+// A field with a default is never missing in what was read, and the value may be any that the field accepts, not only
+// the default: a client may have set it.
 func requireDefaulted(p, reader *props, depth int) *props {
 	if p == nil || depth > schema.MaxDepth {
 		return p
@@ -169,6 +175,7 @@ func requireDefaulted(p, reader *props, depth int) *props {
 }
 
 // withoutNull returns the schema of items or values among which no null is left, with a default for null or none.
+// For items and values, null is what a default replaces; a missing one does not exist.
 func withoutNull(p *props, value *apiextensionsv1.JSON) *props {
 	out := withDefault(p, value)
 	out.Nullable = false
@@ -208,6 +215,8 @@ func requireFilledByReader(p, reader *props, depth int) *props {
 }
 
 // onTheWay returns p without the fields that q prunes and, if it reads, with those that q alone declares and fills in.
+// A field that q drops stays declared but must be absent (not: {required: [...]}), because rules of p may name it,
+// and a rule about an undeclared field does not compile.
 func onTheWay(p, q *props, reads bool, depth int) *props {
 	if p == nil || q == nil || depth > schema.MaxDepth || keepsUnknownFields(q) {
 		return p
@@ -254,6 +263,7 @@ func dropFields(out, p, q *props, depth int) {
 
 // dropsNull reports whether reading by p drops a field that is null (PruneNonNullableNullsWithoutDefaults in
 // k8s.io/apiextensions-apiserver/pkg/apiserver/schema/defaulting).
+// A field with a default has it in place of the null, and is not dropped.
 func dropsNull(p *props, name string) bool {
 	field, declared := p.Properties[name]
 	if values := extraOf(p); !declared && values != nil {
@@ -276,6 +286,8 @@ func nameKept(p, q, values *props, reads bool, depth int) {
 }
 
 // alsoAccepted returns the objects of p that q accepts as they are: no defaults of q, and nothing about pruning.
+// The keywords that say how values are stored are taken out of q, because a structural schema forbids them below
+// allOf.
 func alsoAccepted(p, q *props) *props {
 	if q == nil {
 		return p
@@ -319,6 +331,8 @@ func defaultsOf(p, reader *props, depth int) *props {
 
 // filledBy returns p with the defaults of another version in place of its own, and without the fields that are neither filled in nor in any
 // of the versions that wrote what is stored. A field is required if all of these require it, and then nothing fills it in.
+// It describes old values as rules see them: converted from what other versions wrote, and filled in by the reader
+// alone.
 func filledBy(p, reader *props, held []*props, depth int) *props {
 	if p == nil || depth > schema.MaxDepth {
 		return p
@@ -345,6 +359,7 @@ func filledBy(p, reader *props, held []*props, depth int) *props {
 }
 
 // withoutStatusDefault returns the schema of p without the default of .status, if p has one and the status subresource.
+// Whoever creates the object gets no status, and the next read fills in the default.
 func withoutStatusDefault(p *part) *props {
 	status, declared := p.props.Properties["status"]
 	if !declared || !hasStatus(p) || !fillsIn(&status) {
@@ -354,6 +369,8 @@ func withoutStatusDefault(p *part) *props {
 }
 
 // unfilledStatus returns the schema of p without the defaults in .status, if p has any and the status subresource.
+// Such a request has the status of the stored object, in which another version has filled in its own
+// defaults.
 func unfilledStatus(p *part) *props {
 	status, declared := p.props.Properties["status"]
 	if !declared || !hasStatus(p) || !fillsBelow(&status) {
@@ -385,6 +402,8 @@ type scalePath struct {
 	want        props
 }
 
+// scalePaths lists the paths that a version sets, with what the API server demands of the value at each. It is nil
+// without the subresource.
 func scalePaths(p *part) []scalePath {
 	s := scaleOf(p)
 	if s == nil {
@@ -400,6 +419,7 @@ func scalePaths(p *part) []scalePath {
 }
 
 // withScaleDemands returns p with what the scale subresource demands at the paths.
+// An absent value passes, and so does an object on the way that is null: the API server takes a missing number for 0.
 func withScaleDemands(p *props, paths []scalePath) *props {
 	if len(paths) == 0 {
 		return p
@@ -422,6 +442,8 @@ var readsVersion = regexp.MustCompile(`\b(has\(\s*)?(self|oldSelf)\.apiVersion\b
 
 // withOwnVersion replaces self.apiVersion in the rules of p. An object has the apiVersion of the version that reads it, so the same rule says
 // something else in each version.
+// has(self.apiVersion) becomes true, and self.apiVersion the name itself, for example "example.com/v1" ==
+// "example.com/v1".
 func withOwnVersion(p *props, apiVersion string) *props {
 	if !slices.ContainsFunc(p.XValidations, func(r apiextensionsv1.ValidationRule) bool { return readsVersion.MatchString(r.Rule) }) {
 		return p
@@ -454,6 +476,7 @@ func (c *comparison) schemasKnowing(to *part) []*props {
 
 // nameUnknownFields declares the fields that p keeps unknown, and that some of the others declare and not all of them alike. Around such
 // fields it takes only the type that the others have, so it takes no object that p does not. If there is none, it returns p itself.
+// Fields that all others declare alike are left out: whoever reads or writes them does the same with them.
 func nameUnknownFields(p *props, others []*props, depth int) *props {
 	if p == nil || depth > schema.MaxDepth {
 		return p
@@ -474,6 +497,7 @@ func nameUnknownFields(p *props, others []*props, depth int) *props {
 
 // shapeOf is the shape of values that the schemas, which are not alike, know more of: the objects, lists and maps around those
 // fields that not all of them declare alike, which may have any value.
+// A place that the schemas know nothing more of accepts anything, null included, because p accepted anything there.
 func shapeOf(schemas []*props, depth int) *props {
 	yes := true
 	anything := props{XPreserveUnknownFields: &yes, Nullable: true}

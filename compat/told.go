@@ -14,6 +14,8 @@ type gapKey struct {
 func keyOf(g *contain.Gap) gapKey { return gapKey{g.Path.String(), g.Keyword, g.Detail, g.Harm} }
 
 // told are gaps that were reported already. The value is false if only odd objects meet the gap: others may still be reported.
+// A gap of odd objects alone is one that only a spelling such as 1.0 for an integer meets. It must not hide the same
+// gap of usual objects.
 type told map[gapKey]bool
 
 func (t told) addGaps(gaps ...contain.Gap) {
@@ -43,6 +45,7 @@ func (t told) hasGap(g *contain.Gap) bool {
 	return false
 }
 
+// gapKeys returns the gaps as known ones. The result is empty, and not nil, for no gaps, so that others can be added.
 func gapKeys(gaps []contain.Gap) told {
 	out := make(told, len(gaps))
 	out.addGaps(gaps...)

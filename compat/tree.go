@@ -1,5 +1,9 @@
 package compat
 
+// What did the author change, field by field? Pages show both schemas as one tree, with each keyword that
+// differs. For example, a description is no change here, and a new pattern is one whether or not it refuses
+// anything.
+
 import (
 	"encoding/json"
 	"maps"
@@ -14,10 +18,12 @@ import (
 )
 
 // maxTreeDepth is how deep [SchemaTrees] looks; what is below counts as the same.
+// Pages indent each level, and nobody reads a hundred of them.
 const maxTreeDepth = 100
 
 // SchemaTrees returns the schemas of the versions of two CRDs side by side, in the order of new, then those that are gone. Either CRD may be
 // nil. It compares words, not meanings: texts for people do not count, and whether a change does harm is for [Check] to say.
+// It is for pages that show a change as people wrote it, field by field.
 func SchemaTrees(old, new *apiextensionsv1.CustomResourceDefinition) []report.SchemaTree {
 	var trees []report.SchemaTree
 	before := schemasByVersion(old)
@@ -39,6 +45,8 @@ func SchemaTrees(old, new *apiextensionsv1.CustomResourceDefinition) []report.Sc
 	return trees
 }
 
+// schemasByVersion has the schemas of a CRD by the names of its versions. It is empty for a nil CRD; the schema of a
+// version without one is nil.
 func schemasByVersion(crd *apiextensionsv1.CustomResourceDefinition) map[string]*apiextensionsv1.JSONSchemaProps {
 	schemas := map[string]*apiextensionsv1.JSONSchemaProps{}
 	if crd != nil {
@@ -50,6 +58,8 @@ func schemasByVersion(crd *apiextensionsv1.CustomResourceDefinition) map[string]
 }
 
 // compareNode compares two schemas at a path; one of them may be nil.
+// A part that only one side has is added or removed with all below it, and counts as one change in the parts around
+// it. Children are in the order of kinds and names.
 func compareNode(old, new *apiextensionsv1.JSONSchemaProps, path contain.Path, name string) *report.SchemaNode {
 	n := &report.SchemaNode{Name: name, Path: path.String()}
 	was, is := ownKeywords(old), ownKeywords(new)
@@ -101,6 +111,7 @@ func compareNode(old, new *apiextensionsv1.JSONSchemaProps, path contain.Path, n
 	return n
 }
 
+// nameOfStep is the name of a node for people: a field, or the sign for items and values of [report.SchemaNode].
 func nameOfStep(s contain.Step) string {
 	switch s.Kind {
 	case contain.AnyItem:
@@ -137,6 +148,8 @@ func ownKeywords(p *apiextensionsv1.JSONSchemaProps) *apiextensionsv1.JSONSchema
 }
 
 // changedKeywords lists the keywords that differ, sorted by name.
+// It compares JSON texts: keywords that are written differently and mean the same, such as the order of required, are
+// told too.
 func changedKeywords(old, new *apiextensionsv1.JSONSchemaProps) []report.KeywordChange {
 	was, is := keywordValues(old), keywordValues(new)
 	names := slices.Collect(maps.Keys(was))
@@ -164,6 +177,7 @@ func keywordValues(p *apiextensionsv1.JSONSchemaProps) map[string]json.RawMessag
 	return values
 }
 
+// typeText describes the type of a value in one or two words; it is empty for a schema that names no type.
 func typeText(p *apiextensionsv1.JSONSchemaProps) string {
 	switch {
 	case p.XIntOrString:

@@ -20,6 +20,8 @@ const maxTwins = 1_000_000
 
 // differingTwins yields the places that both schemas declare and at which they differ, in a fixed order, junctors aside. Equal
 // subtrees are skipped.
+// Hashes of nodes decide whether subtrees are equal, so the walk costs as much as what differs, not as much as the
+// schemas.
 func differingTwins(old, new *schema.Node) func(func(twin) bool) {
 	return func(yield func(twin) bool) {
 		left := maxTwins

@@ -19,6 +19,8 @@ import (
 // objectYAML writes an object as YAML, exactly: what kubectl reads from it is the same value, but for integral floats,
 // which stay recognisable as 1.0. Keys are sorted, but apiVersion, kind, metadata, spec and status come first, in that
 // order, and in metadata name and namespace.
+// A witness is pasted into kubectl apply --dry-run=server, so that every reader of YAML must read the same types,
+// those of YAML 1.1 included.
 func objectYAML(obj map[string]any) string {
 	if len(obj) == 0 {
 		return "{}\n"
@@ -46,6 +48,7 @@ func objectYAML(obj map[string]any) string {
 	return out.String()
 }
 
+// yamlObject writes an object with its keys sorted, but some of them first in the given order.
 func yamlObject(obj map[string]any, first ...string) *yaml.Node {
 	keys := slices.Sorted(maps.Keys(obj))
 	slices.SortStableFunc(keys, func(a, b string) int { return rankOf(first, a) - rankOf(first, b) })
@@ -56,6 +59,7 @@ func yamlObject(obj map[string]any, first ...string) *yaml.Node {
 	return n
 }
 
+// rankOf is the place of a key among those that come first; all others come after them, in the order of their names.
 func rankOf(first []string, key string) int {
 	if i := slices.Index(first, key); i >= 0 {
 		return i
@@ -63,6 +67,7 @@ func rankOf(first []string, key string) int {
 	return len(first)
 }
 
+// yamlValue writes a value as JSON has it: only strings choose a style, and floats keep a point.
 func yamlValue(v any) *yaml.Node {
 	switch v := v.(type) {
 	case map[string]any:
@@ -82,6 +87,7 @@ func yamlValue(v any) *yaml.Node {
 }
 
 // formatAsFloat writes a float so that it cannot be taken for an integer.
+// 1e+21 becomes 1.0e+21: without the point, readers of YAML 1.1 take it for a string.
 func formatAsFloat(f float64) string {
 	if f == math.Trunc(f) && math.Abs(f) < 1e15 {
 		return strconv.FormatFloat(f, 'f', 1, 64)
@@ -100,6 +106,8 @@ var plainString = regexp.MustCompile(`^[A-Za-z][A-Za-z0-9_./-]*(:[A-Za-z0-9_./-]
 // notStrings are plain words that YAML 1.1 reads as something else.
 var notStrings = []string{"true", "false", "yes", "no", "on", "off", "y", "n", "null"}
 
+// yamlString writes a text. A plain word such as abc needs no quotes; anything that some reader could take for
+// another type gets them.
 func yamlString(s string) *yaml.Node {
 	n := &yaml.Node{Kind: yaml.ScalarNode, Value: strings.ToValidUTF8(s, "\uFFFD")} // no JSON decoder lets such bytes through
 	if !plainString.MatchString(s) || slices.Contains(notStrings, strings.ToLower(s)) {

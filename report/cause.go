@@ -1,5 +1,9 @@
 package report
 
+// Which findings have one cause, and which finding is the same as in the last run? The first question is for
+// readers, the second for alerts of code scanning. Both are answered by what a finding says, without its
+// position in the file.
+
 import (
 	"crypto/sha256"
 	"encoding/hex"
@@ -14,6 +18,8 @@ import (
 )
 
 // fingerprint identifies a finding. It stays the same if the finding moves within its file or its message is worded differently.
+// It keys the alerts of code scanning and the IDs in pages. So it must not depend on the line, or on how this release
+// says what it found.
 func fingerprint(crd string, f *Finding) string {
 	var b strings.Builder
 	for _, x := range []string{f.Rule, crd, f.Version, f.Path, f.Before, f.After} {
@@ -28,6 +34,8 @@ const causeWidth = 2000
 
 // causeKeyOf returns a key that is equal for findings of one CRD that have one cause. The key is the rule and the message, without the
 // parts that depend on the place, such as the name of the field or its values.
+// For example, a maxLength that 30 fields get at once is one cause: without the names of the fields and the values,
+// the 30 messages are equal.
 func causeKeyOf(f *Finding, c class) string {
 	own := ownWords(f)
 	parts := []string{c.String(), string(f.Outcome), string(f.Level), f.Rule, withoutOwnWords(f.Message, own), withoutOwnWords(f.Reason, own)}
@@ -61,6 +69,8 @@ const ownMark = "\x01"
 
 var ownList = regexp.MustCompile(`"?\x01"?(, "?\x01"?)*( and ([0-9]+|\x01) more)?`)
 
+// withoutOwnWords replaces the words that depend on the place. Only the first [causeWidth] bytes count, so that a
+// huge message costs no more than a long one.
 func withoutOwnWords(s string, own []string) string {
 	s = brief.Cut(s, causeWidth)
 	for _, word := range own {
@@ -70,6 +80,7 @@ func withoutOwnWords(s string, own []string) string {
 }
 
 // replaceWord replaces word in s, except where it is part of a longer word.
+// For the word size, size: 5 is replaced and resize is not.
 func replaceWord(s, word, by string) string {
 	if word == "" {
 		return s

@@ -56,6 +56,8 @@ func firstUnprintable(s string) int {
 	return len(s)
 }
 
+// escapeRune writes a rune that cannot be printed as Go does, in the shortest form that has a number, with the usual
+// letters for breaks and tabs.
 func escapeRune(r rune) string {
 	switch {
 	case r == '\n':
@@ -77,6 +79,7 @@ func escapeRune(r rune) string {
 var logCommand = regexp.MustCompile(`##([A-Za-z]*\[)`)
 
 // defuse changes a line so that no CI system reads it as a command.
+// The change is visible and small, so that a reader still knows what stood there.
 func defuse(line string) string {
 	if rest := strings.TrimLeft(line, " "); strings.HasPrefix(rest, "::") {
 		line = line[:len(line)-len(rest)] + `\x3a` + rest[1:]
@@ -108,6 +111,7 @@ func visibleLines(raw string, limit, width int) (lines []string, more int) {
 }
 
 // visibleClip makes raw text visible as one line of at most about width bytes (0: any). It reads no more of raw than it needs.
+// The text is clipped before and after escaping: an escape takes up to ten bytes for one rune.
 func visibleClip(raw string, width int) string {
 	if width <= 0 || len(raw) <= width {
 		return clipVisible(visibleLine(raw), width)

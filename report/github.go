@@ -1,5 +1,8 @@
 package report
 
+// How does a workflow of GitHub show findings beside the changed lines? It prints workflow commands, of which
+// GitHub shows few: the worst causes come first, and the last one says how many are missing.
+
 import (
 	"bytes"
 	"cmp"
@@ -16,6 +19,8 @@ const githubLimit = 10
 
 // appendGitHub writes one workflow command for each cause, worst first. If there are more of a kind than GitHub
 // shows, the last one that it shows says how many are missing. The report as text follows, for the log.
+// New CRDs and remarks are one annotation each, because they concern no file. They take no room from findings: GitHub
+// counts each kind by itself.
 func appendGitHub(b *bytes.Buffer, r *Report, o Options) error {
 	p := newPage(r, o)
 	for _, kind := range []struct {
@@ -60,6 +65,7 @@ type annotation struct {
 }
 
 // annotationsOf lists the groups of a class over all CRDs, worst first.
+// Findings without a level, such as undecided ones, come after those with one.
 func annotationsOf(p *page, of class) []annotation {
 	var all []annotation
 	for i := range p.crds {

@@ -1,5 +1,10 @@
 package report
 
+// How does a report become a page that people keep or send? The page needs no network and no server: style and
+// script are in it, and a Content-Security-Policy with their hashes lets nothing else run. This file fills in
+// what the template html.tmpl shows. For example, each finding has its witness before and after, with the part
+// marked that the new CRD drops or refuses.
+
 import (
 	"bytes"
 	"cmp"
@@ -8,6 +13,7 @@ import (
 	"encoding/base64"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 
 	template "github.com/DataDog/datadog-agent/pkg/template/html"
@@ -46,6 +52,8 @@ func HTMLBody(w io.Writer, r *Report, o Options) error {
 	return wholePrinter(func(b *bytes.Buffer, r *Report, o Options) error { return appendTemplate(b, "check", r, o) })(w, r, o)
 }
 
+// htmlPage is what the template shows. The template engine calls no methods, so that all texts are ready here.
+// Strings that come from input are visible and bounded; the engine escapes them for HTML.
 type htmlPage struct {
 	Style          template.CSS
 	StyleHash      string
@@ -65,15 +73,15 @@ type htmlPage struct {
 	Skipped        string
 	Remarks        []string
 	Version, Date  string
-	Filters        []htmlFilter
+	Filters        []htmlTile
 	Told           bool // there are findings to show
 }
 
-type htmlTile struct {
-	Class, Label string
-	Count        string
-}
+// htmlTile is a count at the head of the page, or on a button.
+type htmlTile struct{ Class, Label, Count string }
 
+// htmlLevel is a cell of the picture of a CRD: one for each level, the worst first, and one for what is undecided. X
+// and Middle are SVG units. Count is text, 99+ at most.
 type htmlLevel struct {
 	Index, Number string
 	Name, Meaning string
@@ -82,11 +90,8 @@ type htmlLevel struct {
 	Present       bool
 }
 
-type htmlFilter struct {
-	Class, Label string
-	Count        string
-}
-
+// htmlSheet is one CRD. Class colours it by its worst finding. StripText says what the picture shows, for readers who
+// do not see it. More counts the groups that are left out.
 type htmlSheet struct {
 	ID        int
 	Name      string
@@ -107,6 +112,8 @@ type htmlTree struct {
 	Root                 *htmlNode
 }
 
+// htmlNode is a field of a schema, with the fields below it. Class is a [SchemaChange]. Open unfolds it: there are
+// changes below.
 type htmlNode struct {
 	ID, Name, Path, Type, Class string
 	Changes                     string // in fields below
@@ -117,8 +124,12 @@ type htmlNode struct {
 	Open                        bool
 }
 
+// htmlLink leads from a field of a schema to a finding about it.
 type htmlLink struct{ ID, Class, Text string }
 
+// htmlGroup is a cause with its findings. The three Has fields say whether a column of the table of places has any
+// content. Witness and Outcome are the object before and after, in runs that are marked; Outcome is nil if the effect
+// names no place in the object.
 type htmlGroup struct {
 	ID              string
 	Class, Word     string
@@ -165,6 +176,8 @@ func appendHTML(b *bytes.Buffer, r *Report, o Options) error {
 	return appendTemplate(b, "report", r, o)
 }
 
+// appendTemplate executes a template of html.tmpl: report for a page of its own, check for the part that other pages
+// show.
 func appendTemplate(b *bytes.Buffer, name string, r *Report, o Options) error {
 	t, err := template.New("report").Parse(htmlTemplate)
 	if err != nil {
@@ -176,11 +189,14 @@ func appendTemplate(b *bytes.Buffer, name string, r *Report, o Options) error {
 	return nil
 }
 
+// hashOf is the hash of a style or script as a Content-Security-Policy has it, so that a page runs nothing else.
 func hashOf(text string) string {
 	hash := sha256.Sum256([]byte(text))
 	return base64.StdEncoding.EncodeToString(hash[:])
 }
 
+// newHTMLPage fills in a page. CRDs with findings to show come first, worst first, and share the room for groups,
+// witnesses and nodes in that order. So what is left out concerns the least harmful ones.
 func newHTMLPage(p *page, o Options) *htmlPage {
 	h := &htmlPage{
 		Style: template.CSS(htmlStyle), StyleHash: hashOf(htmlStyle), Script: template.JS(htmlScript), ScriptHash: hashOf(htmlScript), // embedded files, nothing of the report
@@ -252,19 +268,21 @@ func (p *page) htmlTiles() []htmlTile {
 }
 
 // htmlFilters has a button for each class of findings that the page shows.
-func htmlFilters(shown [classes]int, verbose bool) []htmlFilter {
-	var filters []htmlFilter
+func htmlFilters(shown [classes]int, verbose bool) []htmlTile {
+	var filters []htmlTile
 	for _, x := range []struct {
 		class class
 		label string
 	}{{failing, "failing"}, {warning, "warnings"}, {noting, "notes"}, {suppressed, "suppressed"}, {silent, "off"}} {
 		if shown[x.class] > 0 && (x.class != silent || verbose) {
-			filters = append(filters, htmlFilter{x.class.String(), x.label, brief.Number(shown[x.class])})
+			filters = append(filters, htmlTile{x.class.String(), x.label, brief.Number(shown[x.class])})
 		}
 	}
 	return filters
 }
 
+// htmlResult is the verdict on the report: in two words, as a class of the style, and in a sentence. It agrees with
+// the last line of the text.
 func (p *page) htmlResult() (result, class, conclusion string) {
 	told := p.findingCounts()
 	crds := brief.Count(p.sum.CRDs, p.noun)
@@ -325,6 +343,8 @@ type htmlMaker struct {
 	fields  map[string]string // the IDs of fields with findings, by CRD, version and path
 }
 
+// makeSheet makes the part of one CRD, with the number id, and takes its share of the room. The first finding of the
+// first CRD is unfolded.
 func (m *htmlMaker) makeSheet(s *sheet, id int) htmlSheet {
 	h := htmlSheet{ID: id, Name: s.name, Verdict: string(s.verdict), Class: "ok"}
 	if s.verdict == IsNew {
@@ -346,7 +366,7 @@ func (m *htmlMaker) makeSheet(s *sheet, id int) htmlSheet {
 	h.Strip, h.StripText = s.htmlStrip()
 	groups := s.allGroups()
 	if !m.Verbose {
-		groups = withoutSilent(groups)
+		groups = slices.DeleteFunc(groups, func(g group) bool { return g.leadEntry().class == silent })
 	}
 	for i := range groups {
 		if !m.Verbose && (i == htmlGroups || m.groups == 0) {
@@ -363,6 +383,7 @@ func (m *htmlMaker) makeSheet(s *sheet, id int) htmlSheet {
 }
 
 // addTrees adds the schemas of a CRD. Fields link to the findings about them.
+// A place links back to the field of its first version. Places in versions whose tree is left out link nowhere.
 func (m *htmlMaker) addTrees(h *htmlSheet, s *sheet, groups []group) {
 	about := map[string][]htmlLink{} // by version and path
 	for i := range h.Groups {
@@ -412,6 +433,7 @@ func changeCount(n *SchemaNode) string {
 }
 
 // makeNode makes a field and those below it. Fields without a change are left out where there are too many.
+// The ID counts from the nodes that are left, so that it is unique in a page and the same in each run.
 func (m *htmlMaker) makeNode(n *SchemaNode, t treeOf) *htmlNode {
 	m.nodes--
 	h := &htmlNode{
@@ -468,16 +490,8 @@ func (s *sheet) htmlStrip() (strip []htmlLevel, text string) {
 	return strip, "no harm"
 }
 
-func withoutSilent(groups []group) []group {
-	var told []group
-	for _, g := range groups {
-		if g.leadEntry().class != silent {
-			told = append(told, g)
-		}
-	}
-	return told
-}
-
+// makeGroup makes the part of one cause. Its ID is the fingerprint of the first finding, so that links to a page
+// survive a new run; a number tells equal ones apart.
 func (m *htmlMaker) makeGroup(g *group) htmlGroup {
 	e := g.leadEntry()
 	id := "f-" + e.id[:min(12, len(e.id))]
@@ -500,17 +514,10 @@ func (m *htmlMaker) makeGroup(g *group) htmlGroup {
 	m.addPlaces(g, &h)
 	if c := g.mostAffectedEntry(); c != nil {
 		h.Objects, h.Affected = c.effectOnObjects(), c.Objects.Affected > 0
-		limit := manyExamples
-		if m.Verbose {
-			limit = 0
-		}
-		h.Names = c.Objects.namesUpTo(limit)
+		h.Names = c.Objects.namesUpTo(m.exampleLimit())
 	}
-	if s := e.Suppressed; s != nil {
-		h.Accepted = s.Reason
-		if s.Expires != "" {
-			h.Accepted += " (until " + s.Expires + ")"
-		}
+	if e.Suppressed != nil {
+		h.Accepted = e.Suppressed.reasonText()
 	}
 	m.addEvidence(g, &h)
 	if m.Rules != nil {
@@ -521,6 +528,7 @@ func (m *htmlMaker) makeGroup(g *group) htmlGroup {
 	return h
 }
 
+// addPlaces lists the places of a group, up to a bound. A file is named once for places that follow each other in it.
 func (m *htmlMaker) addPlaces(g *group, h *htmlGroup) {
 	at := g.sourcePositions()
 	for i, p := range g.places {
@@ -536,6 +544,8 @@ func (m *htmlMaker) addPlaces(g *group, h *htmlGroup) {
 	}
 }
 
+// addEvidence adds the witness that represents a group, while there is room for the lines of witnesses. Without room,
+// only the effect is told. The object is there twice, before and after, so its lines count twice.
 func (m *htmlMaker) addEvidence(g *group, h *htmlGroup) {
 	e := g.witnessEntry()
 	if e == nil {

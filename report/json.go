@@ -1,5 +1,8 @@
 package report
 
+// What do programs read? Everything, as the report has it, with the counts on top. docs/schemas describes the
+// form.
+
 import (
 	"bytes"
 	"encoding/json"
@@ -25,6 +28,8 @@ func appendJSON(b *bytes.Buffer, r *Report, _ Options) error {
 	return writeJSON(b, documentOf(r))
 }
 
+// documentOf adds the version, the kind and the counts to a report. A report without CRDs has an empty list, because
+// readers loop over it.
 func documentOf(r *Report) Document {
 	d := Document{APIVersion: APIVersion, Kind: Kind, Summary: r.Summary(), Report: *r}
 	if d.CRDs == nil {
@@ -54,6 +59,7 @@ func writeJSON(b *bytes.Buffer, v any) error {
 
 // escapeStrings copies text and escapes unprintable runes, which are all in quoted strings. It also escapes text that CI systems
 // would read as a command in their logs.
+// Terminals and CI systems read logs, and a report in JSON is often printed into one.
 func escapeStrings(b *bytes.Buffer, text []byte, escape func(rune) string) {
 	b.Grow(len(text))
 	for line := range bytes.Lines(text) {

@@ -12,6 +12,9 @@ import (
 // JUnit's XML as GitLab and Jenkins read it: a suite for each CRD, a case for each rule with findings. Failing findings are
 // failures, suppressed ones skipped cases. A CRD with neither has one case that passes. Remarks are one skipped case.
 
+// junitSuites is the element that holds all suites. Its counts are the sums of those of the suites. Errors are
+// always 0: what cannot
+// be compared is a finding.
 type junitSuites struct {
 	XMLName  xml.Name     `xml:"testsuites"`
 	Name     string       `xml:"name,attr"`
@@ -22,6 +25,9 @@ type junitSuites struct {
 	Suites   []junitSuite `xml:"testsuite"`
 }
 
+// junitSuite is a CRD, in the order of the report. Properties say what was compared. Notes and the counts of
+// objects are its
+// output.
 type junitSuite struct {
 	Name       string          `xml:"name,attr"`
 	Tests      int             `xml:"tests,attr"`
@@ -38,6 +44,9 @@ type junitProperty struct {
 	Value string `xml:"value,attr"`
 }
 
+// junitCase is a rule with its findings. A case that fails has its text in the failure, one that passes has it as output.
+// left are groups
+// whose text did not fit.
 type junitCase struct {
 	Name    string        `xml:"name,attr"`
 	Class   string        `xml:"classname,attr"`
@@ -68,6 +77,8 @@ type junitText struct {
 // junitBytes bounds the text of all cases of a CRD, unless everything is asked for.
 const junitBytes = 48_000
 
+// appendJUnit writes one XML document. Remarks, such as sources that were not compared, become a case that is
+// skipped: GitLab and Jenkins show those, and nothing fails.
 func appendJUnit(b *bytes.Buffer, r *Report, o Options) error {
 	p := newPage(r, o)
 	all := junitSuites{Name: "sluice check"}
@@ -99,6 +110,9 @@ func appendJUnit(b *bytes.Buffer, r *Report, o Options) error {
 	return nil
 }
 
+// newJUnitSuite makes the suite of a CRD. Findings that are off are left out, also with everything asked for.
+// Notes are output of the suite, because they are no test. The text of a
+// group is that of the format text, without colour and indentation.
 func newJUnitSuite(p *page, s *sheet, o Options) junitSuite {
 	suite := junitSuite{Name: s.name}
 	for _, x := range []junitProperty{
@@ -196,6 +210,8 @@ func (p *page) quietCase(s *sheet) *junitCase {
 }
 
 // newJUnitCase makes the case of a rule. Its name has no count and no path, so that the CI system keeps one history for each rule.
+// The message names the place if there is one, and counts them otherwise. An undecided finding fails with the type
+// undecided.
 func newJUnitCase(name string, s *sheet, g *group, o Options) *junitCase {
 	e := g.leadEntry()
 	c := &junitCase{Name: name, Class: s.name}

@@ -1,5 +1,9 @@
 package report
 
+// How bad is a finding? The levels say whom it hurts and how, from what the API server refuses to what only
+// looks different. For example, a required field that is new can leave stored objects stuck, or only tolerated
+// as long as nobody touches the place.
+
 import "slices"
 
 // Level is a level of harm.
@@ -29,6 +33,8 @@ type LevelInfo struct {
 }
 
 // Levels returns all levels, most severe first.
+// Reports and pages sort by this order. The
+// texts are those of documentation and help, too.
 func Levels() []LevelInfo {
 	return []LevelInfo{
 		{RefusedByAPIServer, "the API server's own validation refuses this update of the CRD", "those who install or upgrade the CRD", Fail},

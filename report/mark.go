@@ -1,5 +1,9 @@
 package report
 
+// What happens to a witness, and where? The effect of a finding names a place in words; this file finds the
+// lines of that place in the YAML of the object. For example, for "spec.legacy is dropped" the page strikes out
+// the lines of legacy.
+
 import (
 	"regexp"
 	"strconv"
@@ -52,6 +56,8 @@ type part struct {
 var pathStep = regexp.MustCompile(`[^.\[\]]+|\[[^\]]*\]`)
 
 // findPart follows a path such as spec.tasks[0].name from a node that ends before the line end.
+// A step that is a number is an item of a list, any other one a key. Text in flow style, such as {a: 1}, has all its
+// parts in one line, so the whole line is marked.
 func findPart(n *yaml.Node, path string, end int) part {
 	p := part{end: end, indent: n.Column - 1}
 	for _, step := range pathStep.FindAllString(path, -1) {
@@ -71,6 +77,8 @@ func findPart(n *yaml.Node, path string, end int) part {
 }
 
 // childOf returns the key and the value of a part of n, and the line that it ends before; of an item of a list, both are the item.
+// A key that occurs twice cannot be in a witness; the first would count. last is the line before that of the next
+// part, and end for the last part.
 func childOf(n *yaml.Node, name string, end int) (key, value *yaml.Node, last int) {
 	step := 1
 	switch n.Kind {
@@ -92,6 +100,7 @@ func childOf(n *yaml.Node, name string, end int) (key, value *yaml.Node, last in
 	return nil, nil, 0
 }
 
+// markLines splits the text of a witness in three: before the part, the part with the mark, and after it.
 func markLines(lines []string, p part, mark string) []run {
 	join := func(lines []string) string { return strings.Join(lines, "") }
 	return []run{{"", join(lines[:p.first])}, {mark, join(lines[p.first:p.end])}, {"", join(lines[p.end:])}}

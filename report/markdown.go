@@ -1,5 +1,9 @@
 package report
 
+// How does a report fit into a comment on a pull request? It has a table with a row for each cause and a folded
+// section with the details, within GitHub's limit. Text of the input is written so that it mentions nobody,
+// closes no block and gives no command to a bot.
+
 import (
 	"bytes"
 	"cmp"
@@ -27,6 +31,8 @@ const markdownMark = "<!-- sluice check -->\n"
 
 // appendMarkdown writes a table of all causes, then one folded section for each with its places and its witness. It stays within
 // GitHub's limit for a comment even if everything is asked for.
+// Verbose is not passed on: the limit is GitHub's. Rows come before details, because a reader who sees only a part
+// should know of every cause.
 func appendMarkdown(b *bytes.Buffer, r *Report, o Options) error {
 	p := newPage(r, Options{Root: o.Root})
 	b.WriteString(markdownMark)
@@ -92,6 +98,7 @@ func leftIn(items []annotation) string {
 	return countsOfLeft(groups)
 }
 
+// markdownTitle is the last line of the text, with a sign that tells the result where colours are missing.
 func (p *page) markdownTitle() string {
 	mark := "✅"
 	switch {
@@ -105,6 +112,7 @@ func (p *page) markdownTitle() string {
 	return mark + " sluice check: " + mdText(strings.Join(strings.Fields(paintStyles(p.conclusionLine(), false)), " "))
 }
 
+// markdownLabel is the word of a class with a sign, for columns that people scan.
 func (c class) markdownLabel() string {
 	switch c {
 	case failing:
@@ -118,6 +126,8 @@ func (c class) markdownLabel() string {
 	return c.String()
 }
 
+// markdownRow is the row of a cause: the class, the CRD, the rule with its level, the first place and the number of
+// others, and the message.
 func (a annotation) markdownRow() string {
 	e := a.group.leadEntry()
 	rule := mdCode(e.Rule)
@@ -139,6 +149,8 @@ func (a annotation) markdownRow() string {
 		mdText(clipVisible(a.group.message, markdownRowWidth)))
 }
 
+// markdownDetails is the folded section of a cause: its places, whom it hurts, the objects that were counted, and the
+// witness.
 func (a annotation) markdownDetails() string {
 	var b strings.Builder
 	e := a.group.leadEntry()
@@ -261,6 +273,8 @@ func (n *markdownNames) String() string {
 
 // mdText writes visible text into Markdown. Some words mean something to Markdown, or to GitHub and GitLab in comments: mentions,
 // issue numbers, links, quick actions, emoji. These become code, where they mean nothing.
+// Code neutralises mentions and issue numbers in GitHub and GitLab alike. Words in a row
+// become one piece of code.
 func mdText(s string) string {
 	var b strings.Builder
 	var code []string
@@ -283,6 +297,7 @@ func mdText(s string) string {
 }
 
 // mdPlain reports whether a word has no special meaning.
+// A number with points, such as a version, is plain; a number after # or ! is a reference and is not.
 func mdPlain(word string) bool {
 	word = strings.TrimRight(word, ".:,;")
 	number := true

@@ -1,5 +1,9 @@
 package report
 
+// What do all formats for people have in common? Texts of the input become visible and short, findings with one
+// cause become a group, and the places of a group are told with what they share. For example, 30 fields under
+// .spec.template that get a maxLength are one group with 30 places.
+
 import (
 	"cmp"
 	"fmt"
@@ -145,6 +149,8 @@ func (g *group) mostAffectedEntry() *entry {
 	return most
 }
 
+// newPage prepares a report, which is sorted, for all formats that people read. With Verbose nothing is shortened.
+// Kinds of skipped documents come by their number, the most frequent first.
 func newPage(r *Report, o Options) *page {
 	m := pageMaker{whole: o.Verbose, noun: cmp.Or(r.Noun, crdNoun)}
 	p := &page{
@@ -184,6 +190,8 @@ type pageMaker struct {
 	noun  string
 }
 
+// shortVisible makes a text of the input fit to print: visible, in one line, and of at most width bytes unless the
+// whole is asked for.
 func (m pageMaker) shortVisible(s string, width int) string {
 	if m.whole {
 		width = 0
@@ -191,6 +199,8 @@ func (m pageMaker) shortVisible(s string, width int) string {
 	return visibleClip(s, width)
 }
 
+// makeSheet prepares a CRD. The fingerprint and the cause come of the finding as it is, before its texts are
+// shortened, so that they do not depend on the options.
 func (m pageMaker) makeSheet(c CRD) sheet {
 	s := sheet{
 		name: m.shortVisible(c.label(), nameWidth), verdict: Verdict(m.shortVisible(string(c.Verdict), nameWidth)),
@@ -223,6 +233,8 @@ func (m pageMaker) makeSheet(c CRD) sheet {
 	return s
 }
 
+// makeEntry makes the strings of a finding visible and bounded. Pointers are replaced by copies, because the report
+// belongs to the caller.
 func (m pageMaker) makeEntry(f Finding) entry {
 	e := entry{Finding: f, class: classOf(&f), witness: f.Witness}
 	e.Witness = nil
@@ -266,6 +278,7 @@ func (m pageMaker) makeEntry(f Finding) entry {
 }
 
 // groupByCause groups findings with one cause, in the order of their first ones. noun is that of the page.
+// The entries are sorted, so the first of a group is its worst. It leads the group: message, level and rule are its.
 func groupByCause(entries []entry, noun string) []group {
 	index := make(map[string]int)
 	var groups []group
@@ -285,6 +298,8 @@ func groupByCause(entries []entry, noun string) []group {
 }
 
 // fillPlaces fills in the places of a group.
+// Findings at one path in several versions with the same values are one place. If their messages differ, that of the
+// first gets a remark.
 func (g *group) fillPlaces(noun string) {
 	type where struct{ path, before, after string }
 	index := make(map[where]int)
@@ -313,6 +328,7 @@ func (g *group) fillPlaces(noun string) {
 	}
 }
 
+// sourceOf is the position of a finding as text; empty without a file. Columns are left out: people look for lines.
 func (e *entry) sourceOf() source {
 	if e.Position == nil || e.Position.File == "" {
 		return source{}
@@ -387,6 +403,8 @@ func (p *place) changeText() string {
 }
 
 // commonPath returns the whole segments that the paths of several places begin with.
+// For .spec.a.b and .spec.a.c it is .spec.a, and for .spec.ab and .spec.ac it is .spec. Patterns for suppressions end
+// with it, so it must not cut a name.
 func commonPath(places []place) string {
 	if len(places) < 2 {
 		return ""
@@ -426,6 +444,7 @@ func (e *entry) harmSentence() string {
 }
 
 // effectOnObjects says in one sentence how many stored objects a finding affects.
+// Zero affected objects are worth a sentence: the finding then is about objects that nobody has stored.
 func (e *entry) effectOnObjects() string {
 	if e.Objects.Affected == 0 {
 		return fmt.Sprintf("none of the %s is affected", brief.Count(e.Objects.Checked, "stored object"))
@@ -448,6 +467,25 @@ func (e *entry) effectOnObjects() string {
 	case RefusedByAPIServer, WritersRefused, ClientsBroken, Cosmetic:
 	}
 	return fmt.Sprintf("%s of %s %s", brief.Number(e.Objects.Affected), brief.Count(e.Objects.Checked, "stored object"), verb)
+}
+
+// objectsText says how many stored objects findings of the group affect, and names at most limit of them (0:
+// all known ones); empty if none were
+// counted.
+func (g *group) objectsText(limit int) string {
+	e := g.mostAffectedEntry()
+	if e == nil {
+		return ""
+	}
+	return e.objectsText(limit)
+}
+
+func (e *entry) objectsText(limit int) string {
+	text := e.effectOnObjects()
+	if names := e.Objects.namesUpTo(limit); names != "" {
+		text += ": " + names
+	}
+	return text
 }
 
 // namesUpTo lists affected objects: at most limit (0: all known ones).

@@ -1,5 +1,8 @@
 package report
 
+// Which formats are there, and what may a user choose? A format is a function that appends to a buffer; a list
+// has them all, and the help, the flag and the documentation come out of it.
+
 import (
 	"bytes"
 	"errors"
@@ -28,6 +31,14 @@ type Options struct {
 	Date string
 	// Rules returns the documentation of a rule, for formats that include it (sarif, html). It may be nil.
 	Rules func(id string) (RuleDoc, bool)
+}
+
+// exampleLimit is the number of affected objects that are named; 0 stands for all.
+func (o *Options) exampleLimit() int {
+	if o.Verbose {
+		return 0
+	}
+	return manyExamples
 }
 
 // RuleDoc is the documentation of a rule: plain text, paragraphs separated by empty lines.
@@ -79,6 +90,7 @@ func Print(w io.Writer, name string, r *Report, o Options) error {
 }
 
 // wholePrinter makes a printer from a function that appends the whole output to a buffer. The function gets a sorted copy.
+// The copy is as deep as sorting goes: findings are values, and no printer changes what they point to.
 func wholePrinter(appendTo func(b *bytes.Buffer, r *Report, o Options) error) func(io.Writer, *Report, Options) error {
 	return func(w io.Writer, r *Report, o Options) error {
 		if r == nil {

@@ -49,6 +49,7 @@ type Position struct {
 }
 
 // Tell puts the place before a message, as compilers do: FILE:LINE: MESSAGE. Unknown parts are left out.
+// Editors and CI systems make links of such lines.
 func (p Position) Tell(message string) string {
 	switch {
 	case p.File == "":
@@ -90,6 +91,14 @@ type Objects struct {
 type Suppression struct {
 	Reason  string `json:"reason"`
 	Expires string `json:"expires,omitempty"` // a date, YYYY-MM-DD
+}
+
+// reasonText is the reason, and until when it holds.
+func (s *Suppression) reasonText() string {
+	if s.Expires == "" {
+		return s.Reason
+	}
+	return s.Reason + " (until " + s.Expires + ")"
 }
 
 // Finding is one result about one CRD.
@@ -222,6 +231,7 @@ const (
 )
 
 // Proven reports whether the verdict is a proof that the upgrade does no harm.
+// A new CRD is none: nothing was compared with it.
 func (v Verdict) Proven() bool { return v == Safe || v == IsUnchanged }
 
 // Report has all findings of one run.
@@ -249,6 +259,7 @@ type Report struct {
 // Sort orders CRDs by name and file, and the findings of each by severity, outcome, level, rule, version, path and message. It removes
 // duplicates: findings that are equal in all of these and in their values. Of duplicates it keeps one with a witness, else one with
 // a position. So the result does not depend on the order in which findings were added.
+// Reports that were merged from several sources come out in one order, whoever was first.
 func (r *Report) Sort() {
 	for i := range r.CRDs {
 		fs := r.CRDs[i].Findings
@@ -268,6 +279,7 @@ func (r *Report) Sort() {
 }
 
 // Failing counts the findings that make the check fail.
+// It is what decides the exit code, so it counts severities alone, after configuration and suppressions.
 func (r *Report) Failing() int {
 	n := 0
 	for _, c := range r.CRDs {
@@ -280,6 +292,8 @@ func (r *Report) Failing() int {
 	return n
 }
 
+// compareFindings orders findings for readers, worst first. Findings that are equal by it are duplicates, whatever
+// their witnesses.
 func compareFindings(a, b Finding) int {
 	return cmp.Or(
 		cmp.Compare(severityRank(a.Severity), severityRank(b.Severity)),
@@ -297,6 +311,7 @@ func compareFindings(a, b Finding) int {
 }
 
 // compareEvidence orders duplicates: the finding that shows more comes first.
+// All parts are compared, so that two findings that differ in anything have an order.
 func compareEvidence(a, b Finding) int {
 	return cmp.Or(
 		compareOptional(a.Witness, b.Witness, func(a, b Witness) int {
@@ -340,6 +355,7 @@ func compareBool(a, b bool) int {
 }
 
 // severityRank puts unknown severities last.
+// Reports of another release may have others.
 func severityRank(s Severity) int {
 	return rankIn(s, Fail, Warn, Off)
 }
@@ -357,6 +373,7 @@ func outcomeRank(o Outcome) int {
 	return rankIn(o, Violation, Undecided, Note)
 }
 
+// rankIn is the index of x in the order; what is not in it comes last.
 func rankIn[T comparable](x T, order ...T) int {
 	if i := slices.Index(order, x); i >= 0 {
 		return i

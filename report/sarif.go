@@ -1,5 +1,9 @@
 package report
 
+// How does code scanning show a report? Each finding is a result in a file and a line, with a fingerprint that
+// keeps its alert open or closes it. For example, an enum value that is removed in a chart is an alert at that
+// line of the chart.
+
 import (
 	"bytes"
 	"cmp"
@@ -13,12 +17,15 @@ import (
 
 // The part of SARIF 2.1.0 that code scanning reads: https://docs.oasis-open.org/sarif/sarif/v2.1.0/sarif-v2.1.0.html
 
+// sarifLog is the document. It has one run, that of this report.
 type sarifLog struct {
 	Schema  string     `json:"$schema"`
 	Version string     `json:"version"`
 	Runs    []sarifRun `json:"runs"`
 }
 
+// sarifRun is the run of a program. ColumnKind says what columns count. Properties are for people: code
+// scanning ignores them.
 type sarifRun struct {
 	Tool struct {
 		Driver sarifDriver `json:"driver"`
@@ -41,6 +48,8 @@ type sarifText struct {
 	Markdown string `json:"markdown,omitempty"`
 }
 
+// sarifRule describes a rule, once for each run in which it has results, so that the alert can explain it
+// without a network.
 type sarifRule struct {
 	ID            string     `json:"id"`
 	Short         sarifText  `json:"shortDescription"`
@@ -54,6 +63,8 @@ type sarifRule struct {
 	} `json:"properties"`
 }
 
+// sarifResult is one finding. GitHub keeps its alert as long as the fingerprint is in the latest run, and closes it
+// otherwise.
 type sarifResult struct {
 	RuleID       string             `json:"ruleId"`
 	RuleIndex    int                `json:"ruleIndex"`
@@ -65,6 +76,8 @@ type sarifResult struct {
 	Properties   map[string]any     `json:"properties,omitempty"`
 }
 
+// sarifLocation is the place of a result. Code scanning demands a file; the logical location names the CRD, the
+// version and the path.
 type sarifLocation struct {
 	Physical struct {
 		Artifact struct {
@@ -95,6 +108,9 @@ type sarifSuppression struct {
 // has a witness.
 const sarifWitness = 40
 
+// appendSARIF writes every finding as a result of its own, also those of one cause: alerts are opened and closed one
+// by one. Suppressed findings are results that are marked as such.
+// Findings that are off are left out.
 func appendSARIF(b *bytes.Buffer, r *Report, o Options) error {
 	p := newPage(r, o)
 	run := sarifRun{ColumnKind: "unicodeCodePoints", Results: []sarifResult{}}
@@ -147,6 +163,8 @@ func appendSARIF(b *bytes.Buffer, r *Report, o Options) error {
 	})
 }
 
+// newSARIFRule describes the rule of a finding. Its level is that of the first finding, because SARIF wants one for a
+// rule. Without documentation the ID is the description.
 func newSARIFRule(e *entry, o Options) sarifRule {
 	rule := sarifRule{ID: e.Rule, Short: sarifText{Text: e.Rule}}
 	rule.Configuration.Level = sarifLevel(e)
@@ -198,6 +216,8 @@ func sarifLevel(e *entry) string {
 	return "warning"
 }
 
+// newSARIFResult makes the result of a finding. file is where it is shown if it has no position in the repository.
+// shown adds the witness: only one result of a cause has it, unless everything is asked for.
 func newSARIFResult(s *sheet, e *entry, rule int, file string, o Options, shown bool) sarifResult {
 	res := sarifResult{
 		RuleID: e.Rule, RuleIndex: rule, Level: sarifLevel(e), Message: sarifText{Text: e.plainSentence(s)},
@@ -232,10 +252,7 @@ func newSARIFResult(s *sheet, e *entry, rule int, file string, o Options, shown 
 	res.Locations = []sarifLocation{loc}
 	res.Fingerprints = map[string]string{"sluice/v1": e.id}
 	if e.class == suppressed {
-		why := e.Suppressed.Reason
-		if e.Suppressed.Expires != "" {
-			why = strings.TrimSpace(why + " (until " + e.Suppressed.Expires + ")")
-		}
+		why := strings.TrimSpace(e.Suppressed.reasonText())
 		res.Suppressions = []sarifSuppression{{Kind: "external", Status: "accepted", Justification: why}}
 	}
 	return res
@@ -259,11 +276,7 @@ func (e *entry) plainSentence(s *sheet) string {
 		lines = append(lines, "not decided because: "+e.Reason)
 	}
 	if e.Objects != nil {
-		text := e.effectOnObjects()
-		if names := e.Objects.namesUpTo(manyExamples); names != "" {
-			text += ": " + names
-		}
-		lines = append(lines, text)
+		lines = append(lines, e.objectsText(manyExamples))
 	}
 	if e.witness != nil {
 		if said, _ := visibleLines(e.witness.Effect, 1, textEffectWidth); len(said) > 0 {

@@ -1,5 +1,8 @@
 package report
 
+// Which file of the repository has a finding? Positions name what the user compared: files, revisions of git,
+// or sources that are no files at all.
+
 import (
 	"net/url"
 	"path"
@@ -10,6 +13,8 @@ import (
 // inRepository returns the position for formats that show findings in the files of a repository. The path has slashes, and is
 // relative to root if root is set. For git:REV:PATH it is PATH without a line, because the file may have other lines now. It
 // returns false if there is no such file: standard input, a cluster, a path outside of root.
+// Sources that are no files of a repository are -, cluster, and addresses such as oci://. An absolute path without a
+// root could be anywhere, so it is none either.
 func (p *Position) inRepository(root string) (Position, bool) {
 	if p == nil {
 		return Position{}, false

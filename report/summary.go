@@ -1,5 +1,8 @@
 package report
 
+// How many findings of which kind are there? Everything that counts findings, from the last line of the text to
+// the fields of the JSON document, goes through this file.
+
 // Summary counts the findings of a report. Every finding counts in exactly one of Fail, Warn, Notes, Suppressed and Off.
 type Summary struct {
 	// CRDs counts all CRDs. FailingCRDs and WarningCRDs count those whose worst finding fails or warns.
@@ -20,6 +23,7 @@ type Summary struct {
 }
 
 // Summary counts the findings of r.
+// A CRD counts by its worst finding: as failing, as warning, or as neither.
 func (r *Report) Summary() Summary {
 	s := Summary{CRDs: len(r.CRDs)}
 	for i := range r.CRDs {
@@ -59,6 +63,7 @@ func (r *Report) Summary() Summary {
 }
 
 // class is the part of a report that shows a finding. The zero value is the most severe.
+// Unlike [Severity] it also tells suppressed findings from those that are off by default, and notes from warnings.
 type class int
 
 const (

@@ -1,5 +1,9 @@
 package report
 
+// How does a report fit on a screen? The default format shows the worst first, within a bound for any input,
+// and ends with the result and the next step. This file has the page as a whole: what comes in which order, how
+// lines are wrapped and coloured, the CRDs without findings, and the last line.
+
 import (
 	"bytes"
 	"cmp"
@@ -11,6 +15,8 @@ import (
 )
 
 // Limits of the short text. The bytes are those of the whole output, for any input.
+// The limits keep a report of thousands of findings readable in a terminal and in the log of a CI system.
+// -v lifts all of them.
 const (
 	textBytes         = 32_000
 	textSheets        = 40 // CRDs shown in full
@@ -52,6 +58,9 @@ func paintStyles(s string, color bool) string {
 	return uncolored.Replace(s)
 }
 
+// appendText writes the text. Whether it is dense depends on the number of causes, not of findings: a hundred
+// fields with one
+// cause are one group.
 func appendText(b *bytes.Buffer, r *Report, o Options) error {
 	t := textPrinter{Options: o, page: newPage(r, o), witness: textWitnesses, told: map[string][]toldCause{}}
 	t.dense = !o.Verbose && t.page.countCauses() > textFullGroups
@@ -83,6 +92,7 @@ type toldCause struct {
 }
 
 // countCauses counts the groups of all CRDs that differ in their cause.
+// Causes in several CRDs that tell the same count once, because they are told once.
 func (p *page) countCauses() int {
 	keys := map[string]bool{}
 	for i := range p.crds {
@@ -93,6 +103,9 @@ func (p *page) countCauses() int {
 	return len(keys)
 }
 
+// printAll prints the page: the head, the CRDs with findings, those without, and what to do next. Each CRD gets an
+// equal share of the bytes that are left when its turn comes, so that one with thousands of findings does not push
+// out the others.
 func (t *textPrinter) printAll() string {
 	loud, quiet := t.splitByAttention()
 	if len(loud) > 0 && !t.Verbose && t.page.countsByVerdict() != "" { // the first line counts them
@@ -124,6 +137,7 @@ func (t *textPrinter) printAll() string {
 }
 
 // splitByAttention returns the CRDs with something to show, worst first, and the others.
+// With Verbose, a CRD with nothing but suppressed findings has something to show, too.
 func (t *textPrinter) splitByAttention() (loud, quiet []sheet) {
 	for _, s := range t.page.crds {
 		if s.worst <= noting || (t.Verbose && len(s.hidden) > 0) {
@@ -181,6 +195,8 @@ type textLine struct {
 
 func (l textLine) isBlank() bool { return l.text == "" }
 
+// wrapLine breaks a line at spaces. A word that is longer than the line stays whole, because paths and commands are
+// copied from a terminal.
 func (l textLine) wrapLine(width int) []string {
 	pad := strings.Repeat(" ", l.indent)
 	if l.text == "" {
@@ -211,6 +227,8 @@ func (l textLine) wrapLine(width int) []string {
 }
 
 // textColumns counts runes, which is close enough to columns. Style marks have no width.
+// A terminal shows some runes in two columns, such as those of Chinese. A line may then be a little too
+// long.
 func textColumns(s string) int {
 	n := 0
 	for _, r := range s {
@@ -221,6 +239,7 @@ func textColumns(s string) int {
 	return n
 }
 
+// headLines say what was compared, and by whose rules; none if neither side has a name.
 func (t *textPrinter) headLines() []textLine {
 	var lines []textLine
 	if t.page.old != "" || t.page.new != "" {
@@ -261,6 +280,8 @@ func (p *page) countsByVerdict() string {
 }
 
 // quietLines lists CRDs that need no attention: one line each, or a count if there are many.
+// CRDs that are new or have hidden findings come before plainly safe ones, see
+// [textPrinter.splitByAttention].
 func (t *textPrinter) quietLines(sheets []sheet) []textLine {
 	var lines []textLine
 	var rest []sheet
@@ -280,6 +301,8 @@ func (t *textPrinter) quietLines(sheets []sheet) []textLine {
 }
 
 // countQuiet counts such CRDs: those that were compared with nothing, and the others.
+// Unchanged CRDs are counted among the others and named again, because a reader who updated them wants to
+// know.
 func (t *textPrinter) countQuiet(sheets []sheet) []textLine {
 	var lines []textLine
 	safe, unchanged, fresh := true, 0, 0
@@ -313,6 +336,8 @@ func (t *textPrinter) countQuiet(sheets []sheet) []textLine {
 }
 
 // mildSummary describes a CRD without findings to show.
+// It is the verdict, then what is hidden, then the stored objects, each only if there is something to
+// say.
 func (p *page) mildSummary(s *sheet) string {
 	var text strings.Builder
 	text.WriteString(p.verdictInWords(s))
@@ -340,6 +365,7 @@ func (t *textPrinter) countRemaining(sheets []sheet) []textLine {
 }
 
 // closingLines sums up and gives the next steps.
+// The last line is what people read in a log first, so it has the result and one command to go on with.
 func (t *textPrinter) closingLines() []textLine {
 	p := t.page
 	var lines []textLine
@@ -372,6 +398,7 @@ func (t *textPrinter) closingLines() []textLine {
 }
 
 // conclusionLine is the last line of a report.
+// It begins with FAIL only if a finding fails, which is when the command exits with 1.
 func (p *page) conclusionLine() string {
 	told := p.findingCounts()
 	switch {
@@ -411,6 +438,8 @@ func joinNonEmpty(a, b string) string {
 }
 
 // countsByClass lists the number of findings of each class: "4 fail, 2 warn (1 undecided), 1 note, 3 suppressed".
+// undecided counts findings among those that fail or warn; it stands behind the last of these that are
+// there.
 func countsByClass(n [classes]int, undecided int) string {
 	var parts []string
 	for c, k := range n {
@@ -429,6 +458,7 @@ func countsByClass(n [classes]int, undecided int) string {
 }
 
 // worstRule returns the rule of the first finding of the worst CRD that fails or warns, or an empty string.
+// It is the rule that the next step explains.
 func (p *page) worstRule() string {
 	worst := -1
 	for i := range p.crds {

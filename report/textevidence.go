@@ -14,6 +14,7 @@ import (
 )
 
 // densePlace is the end of a line about a group: its place, or the first one of several below the part that they share, its source and its values.
+// The values are left out if the message has them, and the file if the header of the CRD has it.
 func (t *textPrinter) densePlace(g *group) string {
 	p := g.places[0]
 	text := ", "
@@ -41,6 +42,7 @@ func (t *textPrinter) densePlace(g *group) string {
 }
 
 // isToldIn reports whether a message has both values of a place.
+// A value without a message around it would be told twice otherwise, as in "maximum lowered from 10 to 5: 10 → 5".
 func (p *place) isToldIn(message string) bool {
 	for _, value := range []string{p.before, p.after} {
 		word := strings.Trim(value, `"`)
@@ -53,6 +55,7 @@ func (p *place) isToldIn(message string) bool {
 }
 
 // printPlaces lists the places of a group, and their values.
+// Values stand behind each place if they differ between places, and once at the end otherwise.
 func (t *textPrinter) printPlaces(g *group, add func(indent, hang int, text string)) {
 	sources := g.sourcePositions()
 	for i := range g.places {
@@ -80,6 +83,8 @@ func (t *textPrinter) printPlaces(g *group, add func(indent, hang int, text stri
 }
 
 // printEvidence prints the witness of a group, or with Verbose all witnesses. It returns the number of lines that these have.
+// There are three amounts: all witnesses in full, one witness within the lines that are left, and a hint that there
+// is one. A dense text writes a short witness in one line.
 func (t *textPrinter) printEvidence(g *group, d detail) (int, []textLine) {
 	first := g.witnessEntry()
 	if first == nil {
@@ -111,6 +116,7 @@ func (t *textPrinter) printEvidence(g *group, d detail) (int, []textLine) {
 }
 
 // witnessLines shows a witness in one line for each object, without the parts that all objects have; nil if the lines are long.
+// Two lines are needed for rules about updates: the stored object, and the update of it.
 func (e *entry) witnessLines() []textLine {
 	accepting, _ := e.witness.sidesOf()
 	titles := map[string]string{accepting + " accepts: ": e.witness.Object}
@@ -132,6 +138,8 @@ func (e *entry) witnessLines() []textLine {
 
 // contentInOneLine writes a manifest as one line without its apiVersion and kind, and without metadata that has only a name; empty if it
 // cannot, or if the line would be long.
+// apiVersion and kind are the same for all objects of a CRD, and each has a name. What is left is what the
+// finding is about.
 func contentInOneLine(manifest string) string {
 	var doc yaml.Node
 	if len(manifest) > 20*textOneLine || yaml.Unmarshal([]byte(manifest), &doc) != nil || len(doc.Content) != 1 || doc.Content[0].Kind != yaml.MappingNode {
@@ -161,6 +169,7 @@ func namesOnly(metadata *yaml.Node) bool {
 	return true
 }
 
+// setFlowStyle puts all of a value into one line. Texts of several lines become strings in quotes.
 func setFlowStyle(n *yaml.Node) {
 	if n.Kind == yaml.MappingNode || n.Kind == yaml.SequenceNode {
 		n.Style = yaml.FlowStyle
@@ -174,6 +183,7 @@ func setFlowStyle(n *yaml.Node) {
 }
 
 // printWitness prints one witness, with about limit lines for each object (0: all), and the effect on it.
+// named adds the place, because the witness is that of another finding of the group than the first.
 func (t *textPrinter) printWitness(e *entry, named bool, limit int) (int, []textLine) {
 	var lines []textLine
 	of := ""
@@ -215,6 +225,7 @@ func (t *textPrinter) printWitness(e *entry, named bool, limit int) (int, []text
 }
 
 // effectLines describes what the CRD does to a witness, in the words of the code that confirmed it. placed says that the line above has the path.
+// The first line begins with the CRD that judges the object, the others continue its text.
 func (t *textPrinter) effectLines(e *entry, placed bool) []textLine {
 	limit, width := textEffect, textEffectWidth
 	if t.Verbose {
@@ -241,6 +252,8 @@ func (t *textPrinter) effectLines(e *entry, placed bool) []textLine {
 }
 
 // withoutPath puts a mark in place of the path of a finding in the words about its witness, where items have a number: spec.a[0].b for .spec.a[*].b.
+// The effect of a witness has indexes where the path of a finding has [*], so the path becomes a pattern.
+// Short paths stay, because a mark would hide more than it saves.
 func (e *entry) withoutPath(effect string) string {
 	path := strings.TrimPrefix(e.Path, ".")
 	if strings.Count(path, ".") < 2 || len(path) > pathWidth {

@@ -1,5 +1,9 @@
 package report
 
+// How is a CRD shown, with its findings? Each cause is a group, with less detail the less room is left. A cause
+// that another CRD has told already takes one line. For example, 40 CRDs of an operator that share a Pod
+// template tell a change in it once.
+
 import (
 	"cmp"
 	"fmt"
@@ -12,6 +16,7 @@ import (
 )
 
 // detail is the amount of detail for a group.
+// Groups are printed with the most detail that fits into the room of their CRD.
 type detail int
 
 const (
@@ -21,6 +26,7 @@ const (
 )
 
 // printSheet prints one CRD in at most room bytes (Verbose: any). Groups that do not fit get less detail, and in the end only a count.
+// A group that another CRD has told takes one line. If all groups of a CRD were told, the CRD takes one line.
 func (t *textPrinter) printSheet(s *sheet, room int) string {
 	var b strings.Builder
 	groups, rest := s.groups, []group(nil)
@@ -87,6 +93,7 @@ func (t *textPrinter) printSheet(s *sheet, room int) string {
 }
 
 // nameFile keeps the one file of all places of a CRD for a dense text, and returns it in brackets unless the CRD's name has it.
+// Most CRDs have all their places in one file, whose name would stand in each line otherwise.
 func (t *textPrinter) nameFile(s *sheet, groups []group) string {
 	t.file = ""
 	if t.dense {
@@ -122,6 +129,7 @@ func (t *textPrinter) withoutBlanks(lines []textLine) []textLine {
 
 // chooseGroups splits groups into at most limit that represent all, and the rest, both in order. It chooses the first group of each rule
 // before the second of any.
+// So a rule with hundreds of findings does not hide the one finding of another rule.
 func chooseGroups(groups []group, limit int) (chosen, rest []group) {
 	if len(groups) <= limit {
 		return groups, nil
@@ -151,6 +159,8 @@ func chooseGroups(groups []group, limit int) (chosen, rest []group) {
 }
 
 // shareWitnessLines divides the lines for witnesses between groups, so that many of them get some.
+// No witness gets less than a few lines: a shorter part of an object shows nothing. If there are too
+// many, the last ones have none.
 func (t *textPrinter) shareWitnessLines(groups []group) {
 	n := 0
 	for i := range groups {
@@ -162,6 +172,7 @@ func (t *textPrinter) shareWitnessLines(groups []group) {
 }
 
 // repeatedSheet names the CRDs that have told all that groups tell; empty if something is new.
+// It is for CRDs that share a type, such as a Pod template: a change of the type is told once in full.
 func (t *textPrinter) repeatedSheet(s *sheet, groups []group) string {
 	var in []string
 	for i := range groups {
@@ -177,6 +188,7 @@ func (t *textPrinter) repeatedSheet(s *sheet, groups []group) string {
 }
 
 // toldElsewhere returns where a group's cause was printed, if that was in another CRD: with the same level, or else with another one.
+// With Verbose, or if objects were counted, nothing counts as told: then each CRD has figures of its own.
 func (t *textPrinter) toldElsewhere(s *sheet, g *group) (toldCause, bool) {
 	if t.Verbose || g.mostAffectedEntry() != nil {
 		return toldCause{}, false
@@ -193,12 +205,14 @@ func (t *textPrinter) toldElsewhere(s *sheet, g *group) (toldCause, bool) {
 }
 
 // repeatKey is equal for groups of several CRDs that tell the same. The level may differ: it depends on what is around the place.
+// The places are not in it: the same field may be at another depth.
 func (g *group) repeatKey() string {
 	e := g.leadEntry()
 	return strings.Join([]string{e.class.String(), string(e.Outcome), e.Rule, g.message, e.Reason}, "\x00")
 }
 
 // repeatedGroup prints a group in one line if another CRD has told the same; otherwise it returns an empty text.
+// If the level differs, the line says so, and why, as far as the effect on the witness tells it.
 func (t *textPrinter) repeatedGroup(s *sheet, g *group) string {
 	in, ok := t.toldElsewhere(s, g)
 	if !ok {
@@ -222,6 +236,7 @@ func (t *textPrinter) repeatedGroup(s *sheet, g *group) string {
 }
 
 // groupHead is the first line of a group: the severity, the rule, how many places, the message.
+// All formats that show text lines begin a group with it.
 func (t *textPrinter) groupHead(g *group) string {
 	e := g.leadEntry()
 	head := e.severityWord() + " " + styleStrong + e.Rule + styleEnd
@@ -235,6 +250,7 @@ func (t *textPrinter) groupHead(g *group) string {
 }
 
 // fitGroup prints a group with as much detail as fits. It returns false if not even one line fits.
+// Detail is taken away in steps: first the witness, then all but one line.
 func (t *textPrinter) fitGroup(g *group, room int) (string, bool) {
 	if t.Verbose {
 		lines, _ := t.printGroup(g, inFull)
@@ -257,6 +273,7 @@ func (t *textPrinter) fitGroup(g *group, room int) (string, bool) {
 }
 
 // countsOfLeft counts findings that are not shown: "214 more findings: 200 fail, 14 warn".
+// It counts findings, not groups, because the summary at the end counts these.
 func countsOfLeft(groups []group) string {
 	var n [classes]int
 	var all int64
@@ -287,6 +304,7 @@ func leftByLevel(groups []group) string {
 }
 
 // headerLines names the CRD and its result.
+// Findings that are off count only if they are shown.
 func (p *page) headerLines(s *sheet, verbose bool) []textLine {
 	word := strings.TrimSuffix(s.quietMark(), "  ")
 	switch s.worst {
@@ -328,6 +346,8 @@ func (g *group) sectionName() string {
 }
 
 // levelTitle is the heading for the groups of one level: its name, and its meaning in one phrase, which a dense text tells once.
+// In other texts than dense ones each CRD has the meaning again, because a reader may look at one CRD
+// only.
 func (t *textPrinter) levelTitle(g *group) string {
 	e, name := g.leadEntry(), g.sectionName()
 	title := styleStrong + name + styleEnd
@@ -356,6 +376,8 @@ func (t *textPrinter) levelTitle(g *group) string {
 }
 
 // printGroup prints one group and returns the number of lines of witnesses in it.
+// The order is the same at each detail: where, why undecided, which objects, accepted why, the witness,
+// and the way out.
 func (t *textPrinter) printGroup(g *group, d detail) (lines []textLine, witness int) {
 	add := func(indent, hang int, text string) {
 		lines = append(lines, textLine{indent: indent, hang: hang, text: text})
@@ -379,23 +401,11 @@ func (t *textPrinter) printGroup(g *group, d detail) (lines []textLine, witness 
 	if e.Reason != "" {
 		add(6, 2, "not decided because: "+e.Reason)
 	}
-	if c := g.mostAffectedEntry(); c != nil {
-		text := c.effectOnObjects()
-		limit := manyExamples
-		if t.Verbose {
-			limit = 0
-		}
-		if names := c.Objects.namesUpTo(limit); names != "" {
-			text += ": " + names
-		}
+	if text := g.objectsText(t.exampleLimit()); text != "" {
 		add(6, 2, text)
 	}
-	if s := e.Suppressed; s != nil {
-		text := "accepted: " + s.Reason
-		if s.Expires != "" {
-			text += " (until " + s.Expires + ")"
-		}
-		add(6, 2, text)
+	if e.Suppressed != nil {
+		add(6, 2, "accepted: "+e.Suppressed.reasonText())
 	}
 	shown, lines2 := t.printEvidence(g, d)
 	lines = append(lines, lines2...)
@@ -404,6 +414,7 @@ func (t *textPrinter) printGroup(g *group, d detail) (lines []textLine, witness 
 }
 
 // printWaysOut prints, for a group that fails, the way out that the rule knows, and the entry of suppressions or allowLoss to paste into sluice.yaml.
+// The entry is ready to paste. Its reason is WHY, which the user has to replace.
 func (t *textPrinter) printWaysOut(g *group, add func(indent, hang int, text string)) {
 	e := g.leadEntry()
 	if e.class != failing || t.page.noun != crdNoun {
@@ -448,6 +459,7 @@ func (t *textPrinter) printWaysOut(g *group, add func(indent, hang int, text str
 }
 
 // isSharedGroup reports whether other CRDs have the same group at the same places, and no other finding of its rule at these places.
+// Then one entry without a CRD accepts all of them, which is what users write for a change in a common type.
 func (t *textPrinter) isSharedGroup(g *group) bool {
 	samePlaces := func(o *group) bool {
 		return o.under == g.under && slices.EqualFunc(o.places, g.places, func(a, b place) bool { return a.path == b.path })
@@ -470,6 +482,7 @@ func (t *textPrinter) isSharedGroup(g *group) bool {
 }
 
 // coversOthers reports whether the pattern for the places of a group covers another group of its rule too.
+// A pattern that ends with ** would accept them unseen.
 func (t *textPrinter) coversOthers(g *group) bool {
 	return slices.ContainsFunc(t.sheet.groups, func(other group) bool {
 		return other.leadEntry().Rule == g.leadEntry().Rule && other.leadEntry().id != g.leadEntry().id &&
@@ -479,21 +492,19 @@ func (t *textPrinter) coversOthers(g *group) bool {
 
 // pathsToAccept returns the paths of suppressions that accept a group: the paths of a few places that have nothing in common, or one pattern. If
 // that covers something else of the rule, and everything is asked for, each place has its own. An empty path stands for the whole CRD.
+// With a pattern that is too wide, nothing is proposed, and -v shows the single places.
 func (t *textPrinter) pathsToAccept(g *group) (paths []string) {
+	for i := range g.places {
+		paths = append(paths, g.places[i].path)
+	}
 	const few = 3
 	if len(g.places) == 1 || g.under == "" && len(g.places) <= few {
-		for i := range g.places {
-			paths = append(paths, g.places[i].path)
-		}
 		return paths
 	}
 	const deep = 3 // steps, as .spec.template.spec: a pattern that is less deep would accept too much
 	switch {
 	case !t.coversOthers(g):
 	case t.Verbose:
-		for i := range g.places {
-			paths = append(paths, g.places[i].path)
-		}
 		return paths
 	case !t.dense || strings.Count(g.under, ".") < deep:
 		t.cut = true
@@ -507,6 +518,8 @@ func (e *entry) isLoss() bool { return strings.HasPrefix(e.Rule, "conversion-los
 
 // suppressionText is an entry for the suppressions or allowLoss of sluice.yaml in one line, for a CRD or, if crd is empty, for all; empty if it
 // takes more.
+// It is written by the YAML encoder, so that paths with special characters are quoted as the configuration reads
+// them.
 func suppressionText(e *entry, crd, path string) string {
 	entry := &yaml.Node{Kind: yaml.MappingNode, Style: yaml.FlowStyle}
 	rule := e.Rule

@@ -1,5 +1,8 @@
 package report
 
+// How does the same document read best? In YAML, with texts of several lines as blocks, for people who look at
+// a witness, and for tools such as yq. It must read the same in YAML 1.1 and 1.2.
+
 import (
 	"bytes"
 	"encoding/json"

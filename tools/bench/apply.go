@@ -1,5 +1,8 @@
 package main
 
+// How fast is delivery, compared with kubectl? Both apply the same file to the same cluster: for the first
+// time, unchanged, and with a few changes.
+
 import (
 	"bytes"
 	"context"
@@ -25,36 +28,34 @@ const (
 
 // measureApplying measures `sluice apply --app` and `kubectl apply --server-side` as processes. Each size has a
 // cluster of its own.
+// kubectl is the one of the tests, of the version of the cluster.
 func measureApplying(ctx context.Context, b bench) error {
 	kubectl, err := binary.Kubectl(ctx, ".", os.Stderr)
 	if err != nil {
 		return err
 	}
 	for _, size := range applySizes { // a table each: the large ones take minutes
-		if err := measureSize(ctx, size.objects, size.runs, b.sluice, kubectl); err != nil {
+		if err := measureSize(ctx, b, size.objects, size.runs, kubectl); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-func measureSize(ctx context.Context, objects, runs int, sluice, kubectl string) error {
+// measureSize measures both programs with one number of objects, and prints a table. Each case runs several times on
+// one cluster, in the order of cases, because each needs what the one before has left.
+func measureSize(ctx context.Context, b bench, objects, runs int, kubectl string) error {
 	cluster, err := clustertest.Launch(ctx, clustertest.WithoutControllers())
 	if err != nil {
 		return err
 	}
 	defer cluster.Stop() //nolint:errcheck // its files are removed anyway
-	dir, err := os.MkdirTemp("", "bench-apply-")
-	if err != nil {
-		return err
-	}
-	defer os.RemoveAll(dir) //nolint:errcheck // a temporary folder
-	programs := [][]string{{sluice, "apply", "--app", "bench", "--timeout", "30m"}, {kubectl, "apply", "--server-side", "--field-manager", "bench"}}
+	programs := [][]string{{b.sluice, "apply", "--app", "bench", "--timeout", "30m"}, {kubectl, "apply", "--server-side", "--field-manager", "bench"}}
 	cases := []string{"first", "unchanged", "5 changed"}
 	if objects == largestSize {
 		programs, cases = programs[:1], cases[:1]
 	}
-	a := appSource{dir: dir, objects: objects, kubectl: kubectl, kubeconfig: cluster.Kubeconfig}
+	a := appSource{dir: b.dir, objects: objects, kubectl: kubectl, kubeconfig: cluster.Kubeconfig}
 	rows := [][]string{{fmt.Sprintf("%d ConfigMaps", objects), "program", "wall", "CPU", "peak memory", "CPU API server and etcd"}}
 	for _, program := range programs {
 		for _, name := range cases {
@@ -64,7 +65,7 @@ func measureSize(ctx context.Context, objects, runs int, sluice, kubectl string)
 					return err
 				}
 				command := append(slices.Clip(program), "-f", a.path(), "-n", a.namespace(), "--kubeconfig", cluster.Kubeconfig)
-				u, err := measureRuns(ctx, 1, cluster.PID(), command, func(cmd *exec.Cmd) { cmd.Env = append(os.Environ(), "HOME="+dir, "KUBERC=off") })
+				u, err := measureRuns(ctx, 1, cluster.PID(), command, func(cmd *exec.Cmd) { cmd.Env = append(os.Environ(), "HOME="+b.dir, "KUBERC=off") })
 				if err != nil {
 					return err
 				}
@@ -80,6 +81,7 @@ func measureSize(ctx context.Context, objects, runs int, sluice, kubectl string)
 }
 
 // appSource is the source of an app, in the state of a case.
+// It writes one file, which both programs read.
 type appSource struct {
 	dir, kubectl, kubeconfig string
 	objects, version         int
@@ -91,6 +93,8 @@ func (a *appSource) path() string      { return filepath.Join(a.dir, "source.yam
 func (a *appSource) namespace() string { return fmt.Sprintf("bench-%d", a.namespaces) }
 
 // prepare brings the cluster and the source into the state before a case.
+// first makes a namespace. unchanged applies the same file again. 5 changed gives a few objects, spread over the
+// file, another content.
 func (a *appSource) prepare(ctx context.Context, name string) error {
 	switch name {
 	case "first":

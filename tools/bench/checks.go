@@ -1,5 +1,8 @@
 package main
 
+// How fast is sluice check? The command is measured as users run it, as a process, on a small pair, on large
+// ones, and on pairs that are made to cost a lot.
+
 import (
 	"bytes"
 	"context"
@@ -13,19 +16,18 @@ import (
 )
 
 // processRuns is the number of runs of a short process.
+// A process takes tens of milliseconds, so the median needs several.
 const processRuns = 11
 
 // measureChecks measures the start of the command and whole runs of it.
+// The pairs that it writes differ in one number, so that the comparison has something to find and the rest to prove
+// equal.
 func measureChecks(ctx context.Context, b bench) error {
+	// A missing program is told before anything is measured.
 	program, err := os.Stat(b.sluice)
 	if err != nil {
 		return fmt.Errorf("%w (make build)", err)
 	}
-	dir, err := os.MkdirTemp("", "sluice-bench")
-	if err != nil {
-		return err
-	}
-	defer os.RemoveAll(dir) //nolint:errcheck // a temporary folder
 	rows := [][]string{{"whole process", "median wall", "median CPU", "peak memory"}}
 	measure := func(title string, args ...string) error {
 		u, err := measureRuns(ctx, processRuns, 0, append([]string{b.sluice}, args...), nil)
@@ -39,7 +41,7 @@ func measureChecks(ctx context.Context, b bench) error {
 		return err
 	}
 	for _, size := range []int{100 << 10, 1 << 20} {
-		before, after, err := writePair(dir, bigCRD(size, 253), bigCRD(size, 63))
+		before, after, err := writePair(b.dir, bigCRD(size, 253), bigCRD(size, 63))
 		if err != nil {
 			return err
 		}
@@ -63,6 +65,8 @@ func writePair(dir string, before, after []byte) (old, next string, err error) {
 
 // bigCRD writes a CRD of about the size, like those that controller-gen writes: nested objects with descriptions. The name of one part
 // has a limit of its own.
+// The fields have what costs work in real CRDs: patterns, lists with keys, int-or-string, maps and descriptions. The
+// result is YAML, a little larger than the size.
 func bigCRD(size, limit int) []byte {
 	var b bytes.Buffer
 	b.WriteString(`apiVersion: apiextensions.k8s.io/v1
@@ -123,21 +127,18 @@ var hostileRuns = []struct {
 }{{size: 100_000}, {size: 1_000_000}, {size: 2_900_000}, {size: 1_000_000, budget: guard.Budget}}
 
 // measureHostile runs sluice check on large changes that are made to cost a lot.
+// Each kind is a change of schemagen.Hostile. The check must end within its budget, whatever the verdict; the figures
+// say what that budget is worth in time.
 func measureHostile(ctx context.Context, b bench) error {
-	dir, err := os.MkdirTemp("", "hostile-")
-	if err != nil {
-		return err
-	}
-	defer os.RemoveAll(dir) //nolint:errcheck // a folder for temporary files
 	for _, run := range hostileRuns {
-		command := []string{b.sluice, "check", filepath.Join(dir, "old.yaml"), filepath.Join(dir, "new.yaml")}
+		command := []string{b.sluice, "check", filepath.Join(b.dir, "old.yaml"), filepath.Join(b.dir, "new.yaml")}
 		title := "the default budget"
 		if run.budget > 0 {
 			title, command = "the budget of the guard", append(command, fmt.Sprintf("--budget=%d", run.budget))
 		}
 		rows := [][]string{strings.Split(fmt.Sprintf("%.1f MB and %s, wall,CPU,peak memory", float64(run.size)/1e6, title), ",")}
 		for _, pair := range schemagen.Hostile(run.size) {
-			if _, _, err := writePair(dir, []byte(pair.Old), []byte(pair.New)); err != nil {
+			if _, _, err := writePair(b.dir, []byte(pair.Old), []byte(pair.New)); err != nil {
 				return err
 			}
 			u, err := measureRuns(ctx, 1, 0, command, nil)

@@ -1,5 +1,8 @@
 package main
 
+// Are the verdicts right, and what does a comparison cost? The corpus has real upgrades of CRDs, each with a
+// label that says what it is expected to be.
+
 import (
 	"bufio"
 	"context"
@@ -22,6 +25,8 @@ import (
 )
 
 // measureCorpus compares the real upgrades: their verdicts, by their labels, and the processor time of the comparison alone.
+// The comparisons run one after the other in this process, after a garbage collection each, so that the times are
+// those of the comparison and not of reading YAML.
 func measureCorpus(ctx context.Context, b bench) error {
 	f, err := os.Open(filepath.Join(b.corpus, "pairs.tsv"))
 	if err != nil {
@@ -76,12 +81,14 @@ func timeOfCheck(ctx context.Context, before, after string) (report.CRD, time.Du
 	if err := errors.Join(err1, err2); err != nil {
 		return report.CRD{}, 0, err
 	}
+	// Garbage of reading the files is not to be collected during the comparison.
 	runtime.GC()
 	start := cpuOf(syscall.RUSAGE_SELF)
 	r, err := compat.Check(ctx, old, next, compat.Options{})
 	return r, cpuOf(syscall.RUSAGE_SELF) - start, err
 }
 
+// readCRD returns the first CRD of a file.
 func readCRD(ctx context.Context, file string) (*apiextensionsv1.CustomResourceDefinition, error) {
 	data, err := os.ReadFile(file)
 	if err != nil {
@@ -98,6 +105,8 @@ func readCRD(ctx context.Context, file string) (*apiextensionsv1.CustomResourceD
 }
 
 // schemaVerdict is the verdict on schema and storage alone, as the labels of the corpus.
+// The labels were given by reading the schemas. They know nothing of printer columns, readers or deprecations, so
+// findings about these do not count.
 func schemaVerdict(r report.CRD) report.Verdict {
 	v := report.Safe
 	for _, f := range r.Findings {
@@ -111,6 +120,7 @@ func schemaVerdict(r report.CRD) report.Verdict {
 	return v
 }
 
+// harmsObjects lists every level, so that the linter asks where a new one belongs.
 func harmsObjects(l report.Level) bool {
 	switch l {
 	case report.DataLost, report.ObjectsStuck, report.ObjectsRatcheted, report.WritersRefused, report.RefusedByAPIServer:

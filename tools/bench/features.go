@@ -1,5 +1,8 @@
 package main
 
+// How soon does a changed setting count, and how much memory does the controller of features take? Both are
+// asked of a real API server.
+
 import (
 	"context"
 	"encoding/json"
@@ -20,6 +23,8 @@ import (
 )
 
 // gatedKind is a kind with features, all of which are closed.
+// Each is a component of its own with a CRD, a ConfigMap and so many features, one for each field of the
+// spec.
 type gatedKind struct {
 	name, mode string
 	features   int
@@ -28,6 +33,7 @@ type gatedKind struct {
 func (k gatedKind) apiGroup() string { return k.name + ".bench.dev" }
 
 // manifests are the CRD, and the component with its settings and its features.
+// The features are alpha and nobody opens them, so that each object with one of the fields is refused.
 func (k gatedKind) manifests() string {
 	var fields, list strings.Builder
 	for i := range k.features {
@@ -69,6 +75,7 @@ spec: {release: v1.5.0, mode: %[4]s, configMap: {namespace: bench, name: %[3]s}}
 }
 
 // installKinds installs a role for features, with these kinds.
+// The ConfigMaps are named to the role by --feature-settings, which gives it the right to read them.
 func installKinds(ctx context.Context, b bench, kinds []gatedKind) (*system, error) {
 	options, manifests := []string{"--roles=" + features.Role}, "apiVersion: v1\nkind: Namespace\nmetadata: {name: bench}\n"
 	for _, k := range kinds {
@@ -78,6 +85,8 @@ func installKinds(ctx context.Context, b bench, kinds []gatedKind) (*system, err
 }
 
 // measureLatency measures how long after a change settings are in force.
+// A change is a patch of the ConfigMap, which opens or closes one gate of ten. It is in force when the API server
+// answers otherwise than before.
 func measureLatency(ctx context.Context, b bench) (err error) {
 	changes := map[string]int{"Live": 40, "Baked": 20}
 	kinds := []gatedKind{{"live", "Live", 10}, {"baked", "Baked", 10}}
@@ -95,6 +104,7 @@ func measureLatency(ctx context.Context, b bench) (err error) {
 			return err
 		}
 		var took []time.Duration
+		// Gates are opened and closed in turn, so that each change has an effect.
 		for i := range changes[k.mode] {
 			open := i%2 == 0
 			start := time.Now()
@@ -114,6 +124,8 @@ func measureLatency(ctx context.Context, b bench) (err error) {
 }
 
 // untilGate asks without a pause until the API server accepts an object that uses the gate Field2, or refuses it.
+// Requests follow each other without a pause, so that the time that is measured is exact to one request.
+// They are dry runs.
 func (s *system) untilGate(ctx context.Context, k gatedKind, open bool) error {
 	object := &unstructured.Unstructured{Object: map[string]any{
 		"apiVersion": k.apiGroup() + "/v1", "kind": "Thing", "metadata": map[string]any{"name": "try", "namespace": "bench"}, "spec": map[string]any{"field2": "x"},
@@ -130,6 +142,7 @@ func (s *system) untilGate(ctx context.Context, k gatedKind, open bool) error {
 }
 
 // measureMemory measures what the controller takes when it is started beside features that are there already.
+// One row is a large component, the other one many components.
 func measureMemory(ctx context.Context, b bench) error {
 	rows := [][]string{{"components", "features of each", "peak memory", "memory then"}}
 	for _, size := range []struct{ components, features int }{{1, 200}, {20, 50}} {
@@ -147,6 +160,8 @@ func measureMemory(ctx context.Context, b bench) error {
 	return nil
 }
 
+// memoryWith returns the peak of the controller, and what it holds when all components are enforced, in KiB. The
+// cluster is one of its own.
 func memoryWith(ctx context.Context, b bench, kinds []gatedKind) (peak, then int64, err error) {
 	s, err := installKinds(ctx, b, kinds)
 	if err != nil {
@@ -158,6 +173,7 @@ func memoryWith(ctx context.Context, b bench, kinds []gatedKind) (peak, then int
 		return 0, 0, err
 	}
 	// The controller compiles one component after the other, and waits for the API server to have type-checked the policies of each.
+	// The memory is read only after that, because compiling is what takes most.
 	err = clustertest.Until(ctx, patience, "the components to be enforced", func(ctx context.Context) error {
 		for _, k := range kinds {
 			var c v1alpha1.Component

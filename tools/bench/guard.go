@@ -1,5 +1,8 @@
 package main
 
+// What does the guard cost those who write CRDs? Each write of a CRD waits for its webhook, so the same writes
+// are measured with it and without.
+
 import (
 	"context"
 	"errors"
@@ -19,6 +22,7 @@ import (
 	"sluice.dev/tools/clustertest"
 )
 
+// etcd takes requests of up to 1.5 MiB by default, so larger CRDs are rare.
 const (
 	// guardRuns is the number of writes of each kind, guardAtOnce that of updates that are sent at the same time.
 	guardRuns, guardAtOnce = 7, 50
@@ -29,6 +33,8 @@ const (
 )
 
 // measureGuard measures writes of a large CRD with the guard, and then without it.
+// The same API server is measured first with the guard and then without it, so that both have the same CRD in their
+// caches.
 func measureGuard(ctx context.Context, b bench) (err error) {
 	s, err := install(ctx, b, []string{"--roles=" + guard.Role}, "")
 	if err != nil {
@@ -48,12 +54,14 @@ func measureGuard(ctx context.Context, b bench) (err error) {
 	}
 	rows := [][]string{{"write of a CRD of 1 MiB", "guard", "time", "CPU of all servers"}}
 	load := [][]string{{"safe additions at once", "guard", "accepted", "refused", "out of time", "until the last"}}
+	// Without the configuration of the webhook the API server asks nobody.
 	for _, title := range []string{"with", "without"} {
 		if title == "without" {
 			if err := s.kube.AdmissionregistrationV1().ValidatingWebhookConfigurations().Delete(ctx, guard.Configuration, metav1.DeleteOptions{}); err != nil {
 				return err
 			}
 		}
+		// Admission follows its configuration by a watch, so a change of it takes a moment.
 		if err := w.untilUnsafe(ctx, title == "without"); err != nil {
 			return err
 		}
@@ -97,6 +105,7 @@ var writeKinds = []struct {
 const safeAddition = `[{"op":"add","path":"/spec/versions/0/schema/openAPIV3Schema/properties/spec/properties/added%d","value":{"type":"string"}}]`
 
 // createLarge creates the CRD.
+// The CRD is a quarter larger as YAML than as JSON, which is what the API server stores.
 func (w crdWrites) createLarge(ctx context.Context) error {
 	var crd apiextensionsv1.CustomResourceDefinition
 	if err := yaml.UnmarshalStrict(bigCRD(guardSize*5/4, 253), &crd); err != nil {
@@ -118,12 +127,14 @@ func (w crdWrites) createLarge(ctx context.Context) error {
 }
 
 // tryPatch tries a change without keeping it.
+// Admission runs for a dry run as for any other request, and nothing piles up in etcd.
 func (w crdWrites) tryPatch(ctx context.Context, kind types.PatchType, patch string) error {
 	_, err := w.client.ApiextensionsV1().CustomResourceDefinitions().Patch(ctx, largeCRD, kind, []byte(patch), metav1.PatchOptions{DryRun: []string{metav1.DryRunAll}})
 	return err
 }
 
 // untilUnsafe waits until an unsafe change passes, or does not.
+// To stop serving the only version is unsafe, and cheap to compare.
 func (w crdWrites) untilUnsafe(ctx context.Context, passes bool) error {
 	return clustertest.Until(ctx, patience, "the guard", func(ctx context.Context) error {
 		err := w.tryPatch(ctx, types.JSONPatchType, `[{"op":"replace","path":"/spec/versions/0/served","value":false}]`)
@@ -135,6 +146,8 @@ func (w crdWrites) untilUnsafe(ctx context.Context, passes bool) error {
 }
 
 // measureWrites measures a kind of write: the median of the times, and the mean of the processor times.
+// The processor time of all servers is taken around all runs, because that of one write is below what the system
+// counts.
 func (w crdWrites) measureWrites(ctx context.Context, kind types.PatchType, patch string) (wall, cpu time.Duration, err error) {
 	var walls []time.Duration
 	servers := w.serversCPU()
@@ -158,6 +171,7 @@ func (w crdWrites) serversCPU() time.Duration {
 }
 
 // untilIdle waits until the API server has ended what nobody waits for any more.
+// After a request has timed out, its work goes on in the servers. It would count for the next measurement.
 func (w crdWrites) untilIdle(ctx context.Context) {
 	_ = clustertest.Until(ctx, idlePatience, "the API server to be idle", func(ctx context.Context) error {
 		const look = time.Second
@@ -173,6 +187,8 @@ func (w crdWrites) untilIdle(ctx context.Context) {
 	}) // the figures after that are worse where it is not
 }
 
+// loadResult counts the answers to updates at once: accepted, refused, and those that came too late for the client.
+// last is the time until the last of them.
 type loadResult struct {
 	accepted, refused, late int
 	last                    time.Duration
@@ -183,6 +199,7 @@ func (l loadResult) cells() []string {
 }
 
 // updateAtOnce tries safe additions at the same time.
+// All of them are in flight together, which is what a careless loop of a client does.
 func (w crdWrites) updateAtOnce(ctx context.Context) (out loadResult) {
 	var wg sync.WaitGroup
 	var lock sync.Mutex

@@ -6,6 +6,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"flag"
 	"fmt"
 	"os"
@@ -24,9 +25,11 @@ import (
 	_ "sluice.dev/internal/gcpercent" // as the command does
 )
 
-// bench is one run; sluice is the absolute path of the program that is measured.
-type bench struct{ corpus, sluice string }
+// bench is one run; sluice is the absolute path of the program that is measured, dir an empty folder for the
+// files of a part.
+type bench struct{ corpus, sluice, dir string }
 
+// main measures all parts, or those that -only names, and prints as it goes: some parts take minutes.
 func main() {
 	sluice := flag.String("sluice", "bin/sluice", "the program that is measured (make build)")
 	only := flag.String("only", "", "run only these parts, separated by commas: "+strings.Join(partNames(), ", "))
@@ -54,7 +57,7 @@ func runParts(ctx context.Context, sluice, only string) error {
 			continue
 		}
 		fmt.Printf("\n## %s\n", p.title)
-		if e := p.measure(ctx, b); e != nil {
+		if e := p.runIn(ctx, b); e != nil {
 			err = fmt.Errorf("%s: %w", p.name, e)
 			fmt.Fprintln(os.Stderr, "bench", err)
 		}
@@ -62,13 +65,23 @@ func runParts(ctx context.Context, sluice, only string) error {
 	return err
 }
 
+// A part is what -only can choose. Its function prints its own tables, and may fail without harm to the others.
 type part struct {
 	name, title string
 	measure     func(context.Context, bench) error
 }
 
+// runIn measures with a folder that is removed afterwards.
+func (p *part) runIn(ctx context.Context, b bench) (err error) {
+	if b.dir, err = os.MkdirTemp("", "sluice-bench"); err != nil {
+		return err
+	}
+	return errors.Join(p.measure(ctx, b), os.RemoveAll(b.dir))
+}
+
 var parts = []part{
 	// First, before this process has grown: a child's peak memory counts what its parent had when it was started.
+	// The order of the others is that of docs/performance.md.
 	{"process", "Speed of `sluice check` as a process", measureChecks},
 	{"hostile", "Changes of up to 3 MB that are made to cost a lot: `sluice check` as a process", measureHostile},
 	{"feature-generate", "Generating a project of 100 CRDs, the loading of Go packages included", measureGenerating},
@@ -104,6 +117,7 @@ func millis(d time.Duration) string { return fmt.Sprintf("%.2f ms", d.Seconds()*
 func mebibytes(kib int64) string { return fmt.Sprintf("%.0f MiB", float64(kib)/1024) }
 
 // quantile returns the q-th quantile of durations.
+// 0 is the least, 1 the greatest, 0.5 the median. It panics for no durations.
 func quantile(d []time.Duration, q float64) time.Duration {
 	d = slices.Sorted(slices.Values(d))
 	return d[min(int(q*float64(len(d))), len(d)-1)]

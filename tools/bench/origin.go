@@ -1,5 +1,8 @@
 package main
 
+// Where do the resolvers of the bench fetch from? Git's own server serves repositories that are made here: a
+// catalog of many files, and a folder with a million names.
+
 import (
 	"bufio"
 	"bytes"
@@ -9,8 +12,6 @@ import (
 	"math/rand/v2"
 	"net/http"
 	"net/http/httptest"
-	"os"
-	"os/exec"
 	"strings"
 
 	"sluice.dev/tools/gittest"
@@ -30,6 +31,7 @@ func filePath(i int) string { return fmt.Sprintf("catalog/d%02d/e%d/task-%04d.ya
 func widePath(i int) string { return fmt.Sprintf("%05x", i) }
 
 // fileText is a Task of about that size, of words that compress as texts do.
+// The noise has a fixed seed, so that each run measures the same bytes.
 func fileText(i int) []byte {
 	words := strings.Fields("clone build push scan image commit workspace secret step script volume mount cache branch digest " +
 		"registry the a of with from into and when result param default description container timeout retries runAfter")
@@ -47,6 +49,7 @@ func fileText(i int) []byte {
 }
 
 // writeCatalog writes a commit with the files of a catalog, for git fast-import.
+// The author and the time are fixed, so that the commit has the same ID in each run.
 func writeCatalog(w io.Writer) {
 	fmt.Fprint(w, "commit refs/heads/main\ncommitter c <c@example.com> 1700000000 +0000\ndata 1\nm\n")
 	for i := range catalogFiles {
@@ -56,17 +59,19 @@ func writeCatalog(w io.Writer) {
 }
 
 // initRepository makes a bare repository whose server sends what is asked for and no more.
+// Partial clones need a server that filters, and one that sends any object by its ID.
 func initRepository(ctx context.Context, dir string) error {
-	_, err := runGit(ctx, "", nil, "init", "-q", "--bare", "-b", "main", dir)
+	_, err := gittest.Git(ctx, "", nil, "init", "-q", "--bare", "-b", "main", dir)
 	for _, key := range []string{"uploadpack.allowFilter", "uploadpack.allowAnySHA1InWant"} {
 		if err == nil {
-			_, err = runGit(ctx, dir, nil, "config", key, "true")
+			_, err = gittest.Git(ctx, dir, nil, "config", key, "true")
 		}
 	}
 	return err
 }
 
 // importRepository makes a bare repository from input for git fast-import.
+// Compression is off: it would take longer than all that is measured, and the server sends what it has.
 func importRepository(ctx context.Context, dir string, write func(io.Writer)) error {
 	if err := initRepository(ctx, dir); err != nil {
 		return err
@@ -79,7 +84,7 @@ func importRepository(ctx context.Context, dir string, write func(io.Writer)) er
 		_ = w.CloseWithError(b.Flush()) // it has the first error of all writes
 	}()
 	defer r.Close() //nolint:errcheck // it ends the writer where git has ended before
-	_, err := runGit(ctx, dir, r, "-c", "core.compression=0", "-c", "pack.compression=0", "fast-import", "--quiet", "--done")
+	_, err := gittest.Git(ctx, dir, r, "-c", "core.compression=0", "-c", "pack.compression=0", "fast-import", "--quiet", "--done")
 	return err
 }
 
@@ -88,7 +93,7 @@ func makeWideRepository(ctx context.Context, dir string) error {
 	if err := initRepository(ctx, dir); err != nil {
 		return err
 	}
-	blob, err := runGit(ctx, dir, strings.NewReader("kind: Task\n"), "hash-object", "-w", "--stdin")
+	blob, err := gittest.Git(ctx, dir, strings.NewReader("kind: Task\n"), "hash-object", "-w", "--stdin")
 	if err != nil {
 		return err
 	}
@@ -96,41 +101,32 @@ func makeWideRepository(ctx context.Context, dir string) error {
 	for i := range wideFiles {
 		fmt.Fprintf(&entries, "100644 blob %s\t%s\n", blob, widePath(i))
 	}
-	tree, err := runGit(ctx, dir, &entries, "mktree")
+	tree, err := gittest.Git(ctx, dir, &entries, "mktree")
 	if err != nil {
 		return err
 	}
-	commit, err := runGit(ctx, dir, nil, "-c", "user.name=c", "-c", "user.email=c@example.com", "commit-tree", "-m", "m", tree)
+	commit, err := gittest.Git(ctx, dir, nil, "commit-tree", "-m", "m", tree)
 	if err != nil {
 		return err
 	}
-	if _, err := runGit(ctx, dir, nil, "update-ref", "refs/heads/main", commit); err != nil {
+	if _, err := gittest.Git(ctx, dir, nil, "update-ref", "refs/heads/main", commit); err != nil {
 		return err
 	}
-	_, err = runGit(ctx, dir, nil, "repack", "-q", "-a", "-d")
+	_, err = gittest.Git(ctx, dir, nil, "repack", "-q", "-a", "-d")
 	return err
-}
-
-// runGit runs git without the settings of the user.
-func runGit(ctx context.Context, dir string, stdin io.Reader, args ...string) (string, error) {
-	cmd := exec.CommandContext(ctx, "git", args...)
-	cmd.Dir, cmd.Stdin = dir, stdin
-	cmd.Env = []string{"PATH=" + os.Getenv("PATH"), "HOME=/nonexistent", "GIT_CONFIG_NOSYSTEM=1", "GIT_CONFIG_GLOBAL=/dev/null"}
-	out, err := cmd.CombinedOutput()
-	if err != nil {
-		return "", fmt.Errorf("git %s: %w: %s", args[0], err, bytes.TrimSpace(out))
-	}
-	return strings.TrimSpace(string(out)), nil
 }
 
 // gitServer serves the repositories below a folder by git's own server. It ignores the first element of a path, so that one repository has
 // many addresses.
+// The server of gittest answers the rest of the path.
 type gitServer struct {
 	*httptest.Server
 
 	git gittest.Server
 }
 
+// serveGit starts a server for the repositories below root. /1/a.git and /2/a.git are the same repository to git and
+// two to the resolver, which has cached neither.
 func serveGit(root string) *gitServer {
 	s := &gitServer{git: gittest.Server{Root: root}}
 	s.Server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

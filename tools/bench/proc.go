@@ -1,5 +1,8 @@
 package main
 
+// What has a process used? Times and memory come from the kernel: from the exit of a child, or from /proc while
+// a server goes on.
+
 import (
 	"bytes"
 	"context"
@@ -25,6 +28,8 @@ type usage struct {
 func (u usage) cells() []string { return []string{millis(u.wall), millis(u.cpu), mebibytes(u.memory)} }
 
 // measureRuns runs a program several times. Exit code 1 is a verdict and no failure. server is the process of the API server, 0 without one.
+// change may set the folder or the environment of the command, nil leaves both as they are. Its output is dropped
+// unless it fails.
 func measureRuns(ctx context.Context, runs, server int, command []string, change func(*exec.Cmd)) (usage, error) {
 	var wall, cpu, servers []time.Duration
 	var most usage
@@ -50,9 +55,11 @@ func measureRuns(ctx context.Context, runs, server int, command []string, change
 	return usage{quantile(wall, 0.5), quantile(cpu, 0.5), quantile(servers, 0.5), most.memory}, nil
 }
 
+// lastPart is the end of an output, which says what went wrong.
 func lastPart(text string) string { return strings.TrimSpace(text[max(0, len(text)-2000):]) }
 
 // cpuOf returns the processor time of this process (RUSAGE_SELF), or of its children that have ended (RUSAGE_CHILDREN).
+// It has microseconds, where [cpuOfTree] has hundredths of a second.
 func cpuOf(who int) time.Duration {
 	var u syscall.Rusage
 	if err := syscall.Getrusage(who, &u); err != nil {
@@ -63,6 +70,8 @@ func cpuOf(who int) time.Duration {
 
 // cpuOfTree returns the processor time that a process, its children, and the children that it has waited for have taken; 0 if the
 // system does not tell.
+// The API server runs in a child of the process that supervises it, so one process would not do. Linux alone has
+// these files; elsewhere the columns are 0.
 func cpuOfTree(pid int) time.Duration {
 	const ticksPerSecond = 100 // USER_HZ, the same on all platforms of Linux that Go knows
 	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
@@ -91,6 +100,7 @@ func cpuOfTree(pid int) time.Duration {
 }
 
 // memoryOf reads a line of /proc/PID/status in KiB: VmRSS, or VmHWM for the peak.
+// VmHWM is the high-water mark since the process began.
 func memoryOf(pid int, line string) (kib int64) {
 	status, _ := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid)) // 0 if the system does not tell
 	_, rest, _ := strings.Cut(string(status), "\n"+line+":")

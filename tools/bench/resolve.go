@@ -1,5 +1,8 @@
 package main
 
+// How many requests does a cluster resolve in a second, and who spends the time? The processor time of each
+// part is divided by the number of requests.
+
 import (
 	"cmp"
 	"context"
@@ -7,7 +10,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"os"
 	"path/filepath"
 	"runtime"
 	"strings"
@@ -41,6 +43,7 @@ const (
 const gitSettings = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: git-resolver-config, namespace: " + systemNamespace + "}\ndata: {allowed-addresses: 127.0.0.1}\n"
 
 // resolving is an installation with the role resolver-git, its processes, and a client that creates requests and watches them.
+// Its lock is for what the informer writes while a measurement waits.
 type resolving struct {
 	*system
 
@@ -57,6 +60,8 @@ type resolving struct {
 	failures map[string]string
 }
 
+// installResolving installs the roles, and starts none of their processes: what the API server takes without them is
+// measured first.
 func installResolving(ctx context.Context, b bench) (r *resolving, err error) {
 	s, err := install(ctx, b, []string{"--roles=resolution,resolver-git"}, gitSettings)
 	if err != nil {
@@ -70,6 +75,7 @@ func installResolving(ctx context.Context, b bench) (r *resolving, err error) {
 }
 
 // run starts the processes and the watch.
+// The watch begins before any request exists, so that it sees the end of each.
 func (r *resolving) run(ctx context.Context) error {
 	processes, err := r.system.run(ctx, "resolution", "resolver-git")
 	if err != nil {
@@ -92,6 +98,7 @@ func (r *resolving) close() error {
 }
 
 // tellEnd notes that a request of this measurement has ended, if its condition says so.
+// It is called by the informer, for requests of earlier measurements too, so it looks at the prefix of the name.
 func (r *resolving) tellEnd(o any) {
 	request, ok := o.(*v1beta1.ResolutionRequest)
 	r.mu.Lock()
@@ -111,6 +118,7 @@ func (r *resolving) tellEnd(o any) {
 }
 
 // gitRequest is a request for a file of a repository, by the resolver git.
+// It always asks for the branch main, which the resolver has to look up.
 func gitRequest(url, path string) *v1beta1.ResolutionRequest {
 	r := &v1beta1.ResolutionRequest{}
 	r.Labels = map[string]string{resolution.LabelType: "git"}
@@ -121,6 +129,7 @@ func gitRequest(url, path string) *v1beta1.ResolutionRequest {
 }
 
 // createRequests creates requests, many at once, and calls what with each name that exists.
+// The error is the first one; calls that have begun are waited for.
 func (r *resolving) createRequests(ctx context.Context, n int, of func(i int) *v1beta1.ResolutionRequest, what func(name string) error) error {
 	var group errgroup.Group
 	group.SetLimit(creators)
@@ -139,6 +148,8 @@ func (r *resolving) createRequests(ctx context.Context, n int, of func(i int) *v
 }
 
 // resolve creates requests and waits until all have succeeded.
+// The time begins before the first creation and ends when the informer has seen the last condition. A failed request
+// fails the measurement.
 func (r *resolving) resolve(ctx context.Context, n int, of func(i int) *v1beta1.ResolutionRequest) (wall time.Duration, err error) {
 	r.mu.Lock()
 	r.waves++
@@ -181,21 +192,17 @@ func measureResolving(ctx context.Context, b bench) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, r.close()) }()
-	dir, err := os.MkdirTemp("", "sluice-bench")
-	if err != nil {
+	if err := importRepository(ctx, filepath.Join(b.dir, "catalog.git"), writeCatalog); err != nil {
 		return err
 	}
-	defer os.RemoveAll(dir) //nolint:errcheck // a temporary folder
-	if err := importRepository(ctx, filepath.Join(dir, "catalog.git"), writeCatalog); err != nil {
-		return err
-	}
-	origin := serveGit(dir)
+	origin := serveGit(b.dir)
 	defer origin.Close()
 	url := origin.URL + "/1/catalog.git"
 	file := func(files int) func(i int) *v1beta1.ResolutionRequest {
 		return func(i int) *v1beta1.ResolutionRequest { return gitRequest(url, filePath(i%files)) }
 	}
-	server, err := r.measureFloor(ctx, file(1))
+	// It comes before the roles run, because they would answer the requests.
+	server, err := r.measureFloor(ctx, b.dir, file(1))
 	if err != nil {
 		return err
 	}
@@ -222,8 +229,11 @@ func bySeconds(cpu time.Duration) string {
 }
 
 // measureRequests returns the columns of the table behind the title.
+// It reads processor times before and after, of the API server, the two roles, and this process with git's server,
+// and divides by the number of requests.
 func (r *resolving) measureRequests(ctx context.Context, of func(i int) *v1beta1.ResolutionRequest) ([]string, error) {
 	labels := []string{`resource="resolutionrequests"`, `subresource="status"`}
+	// Git's server runs in children of this process, so their times are those of the origin.
 	used := func() [4]time.Duration {
 		own := cpuOf(syscall.RUSAGE_SELF) + cpuOf(syscall.RUSAGE_CHILDREN)
 		return [4]time.Duration{cpuOfTree(r.cluster.PID()), cpuOfTree(r.resolver.PID()), cpuOfTree(r.lifecycle.PID()), own}
@@ -254,9 +264,9 @@ func (r *resolving) measureRequests(ctx context.Context, of func(i int) *v1beta1
 
 // measureFloor returns the least processor time of the API server for the requests: the same creations, and one write of each status as the
 // resolver writes it, while no process of Sluice runs. Policies and the CRD exist, and nobody watches.
-func (r *resolving) measureFloor(ctx context.Context, of func(i int) *v1beta1.ResolutionRequest) (time.Duration, error) {
-	file := filepath.Join(os.TempDir(), fmt.Sprintf("bench-%d.kubeconfig", os.Getpid()))
-	defer os.Remove(file) //nolint:errcheck // a temporary file
+// It acts as the ServiceAccount of the resolver, so that the policies about its writes are evaluated as well.
+func (r *resolving) measureFloor(ctx context.Context, dir string, of func(i int) *v1beta1.ResolutionRequest) (time.Duration, error) {
+	file := filepath.Join(dir, "kubeconfig")
 	if err := nodeless.Kubeconfig(ctx, r.kube, r.config, systemNamespace, "sluice-resolver-git", file); err != nil {
 		return 0, err
 	}
@@ -269,6 +279,8 @@ func (r *resolving) measureFloor(ctx context.Context, of func(i int) *v1beta1.Re
 	if err != nil {
 		return 0, err
 	}
+	// The status has the fields and about the size that the resolver writes, so that etcd stores as
+	// much.
 	source := &v1beta1.RefSource{URI: "git+http://127.0.0.1/catalog.git", Digest: map[string]string{"sha1": "0123456789012345678901234567890123456789"}, EntryPoint: filePath(1)}
 	status, err := json.Marshal(map[string]any{"status": v1beta1.ResolutionRequestStatus{
 		Data: base64.StdEncoding.EncodeToString(fileText(1)), ObservedGeneration: 1, Source: source, RefSource: source,
@@ -291,6 +303,8 @@ func (r *resolving) measureFloor(ctx context.Context, of func(i int) *v1beta1.Re
 const largeRuns = 3
 
 // measureLarge measures one file of a folder with a million entries that the resolver has never seen.
+// The folder has a million names, so that the tree alone has tens of megabytes. The resolver is to fetch no more than
+// it needs for one of them.
 func measureLarge(ctx context.Context, b bench) (err error) {
 	r, err := installResolving(ctx, b)
 	if err != nil {
@@ -300,15 +314,10 @@ func measureLarge(ctx context.Context, b bench) (err error) {
 	if err := r.run(ctx); err != nil {
 		return err
 	}
-	dir, err := os.MkdirTemp("", "sluice-bench")
-	if err != nil {
+	if err := makeWideRepository(ctx, filepath.Join(b.dir, "wide.git")); err != nil {
 		return err
 	}
-	defer os.RemoveAll(dir) //nolint:errcheck // a temporary folder
-	if err := makeWideRepository(ctx, filepath.Join(dir, "wide.git")); err != nil {
-		return err
-	}
-	origin := serveGit(dir)
+	origin := serveGit(b.dir)
 	defer origin.Close()
 	var resolver, git []time.Duration
 	for i := range largeRuns {

@@ -1,5 +1,8 @@
 package main
 
+// What runs while a controller is measured? Sluice as its manifests install it, with each role as a process of
+// its own, on an API server without nodes.
+
 import (
 	"context"
 	"errors"
@@ -25,6 +28,7 @@ const (
 )
 
 // system is Sluice as its manifests install it, on a cluster of its own: each role is a process of the binary under its ServiceAccount.
+// The cluster has no nodes. A nodeless.Node runs the processes of the Deployments.
 type system struct {
 	sluice  string
 	cluster *clustertest.Cluster
@@ -37,6 +41,8 @@ type system struct {
 }
 
 // install starts a cluster and puts some roles into it, as sluice manifests prints them, and then other objects. No process runs yet.
+// Namespaces are applied first, Deployments not at all before [system.run]. If anything fails, all that was started
+// is ended.
 func install(ctx context.Context, b bench, options []string, more string) (s *system, err error) {
 	s = &system{sluice: b.sluice}
 	defer func() {
@@ -82,6 +88,7 @@ func install(ctx context.Context, b bench, options []string, more string) (s *sy
 }
 
 // run applies the Deployments of the roles, and returns their processes when all are ready.
+// The order of the processes is that of the roles.
 func (s *system) run(ctx context.Context, roles ...string) ([]*nodeless.Process, error) {
 	for _, u := range s.deployments {
 		if err := s.objects.ApplyObject(ctx, u, false); err != nil {
@@ -106,6 +113,7 @@ func (s *system) run(ctx context.Context, roles ...string) ([]*nodeless.Process,
 }
 
 // create creates an object below a path of the API; with dryRun nothing is kept.
+// It goes past the clients with their caches, so that nothing but the request is measured.
 func (s *system) create(ctx context.Context, path string, object *unstructured.Unstructured, dryRun bool) error {
 	body, err := object.MarshalJSON()
 	if err != nil {
@@ -119,6 +127,7 @@ func (s *system) create(ctx context.Context, path string, object *unstructured.U
 }
 
 // requestsServed adds up those requests that the API server has counted whose labels contain all of these.
+// Each request counts when it is answered. The metric is apiserver_request_total.
 func (s *system) requestsServed(ctx context.Context, labels ...string) (total float64, err error) {
 	text, err := s.kube.CoreV1().RESTClient().Get().AbsPath("/metrics").DoRaw(ctx)
 	if err != nil {
@@ -128,6 +137,8 @@ func (s *system) requestsServed(ctx context.Context, labels ...string) (total fl
 }
 
 // sumOfMetric adds up the values of a metric whose labels contain all of these.
+// It reads Prometheus' text format, a line each; lines of other metrics that begin with the name are left out by the
+// brace.
 func sumOfMetric(text, name string, labels ...string) (total float64) {
 	for line := range strings.Lines(text) {
 		matches := strings.HasPrefix(line, name+"{")

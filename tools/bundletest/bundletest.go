@@ -51,6 +51,7 @@ type File struct {
 }
 
 // Tar returns a tar with these files.
+// The files have mode 0600 and no time. A name may be one that no extractor should follow, such as ../x.
 func Tar(files ...File) []byte {
 	var buf bytes.Buffer
 	w := tar.NewWriter(&buf)
@@ -87,6 +88,7 @@ type Registry struct {
 }
 
 // NewRegistry returns a repository in the registry at host, reached through t. The registry has TLS.
+// path is that of the repository, such as catalog/tasks. The registry need not run yet.
 func NewRegistry(host, path string, t http.RoundTripper, opts ...remote.Option) (*Registry, error) {
 	repo, err := name.NewRepository(host + "/" + path)
 	if err != nil {
@@ -108,6 +110,7 @@ func (t taggable) RawManifest() ([]byte, error) { return t.raw, nil }
 func (t taggable) MediaType() (types.MediaType, error) { return t.mediaType, nil }
 
 // Push puts a bundle with these layers under a tag and returns its digest.
+// A layer with a digest of its own is not uploaded, so that the manifest names a blob which the registry lacks.
 func (r *Registry) Push(ctx context.Context, tag string, layers ...Layer) (v1.Hash, error) {
 	config := []byte("{}")
 	if err := r.PushBlob(ctx, config); err != nil {
@@ -134,6 +137,8 @@ func (r *Registry) Push(ctx context.Context, tag string, layers ...Layer) (v1.Ha
 	return r.PushManifest(ctx, tag, raw, types.OCIManifestSchema1)
 }
 
+// descriptorOf is what the manifest says of a layer. Media type, size and annotations may be false on purpose, see
+// [Layer].
 func (l Layer) descriptorOf() v1.Descriptor {
 	d := v1.Descriptor{MediaType: l.MediaType, Digest: l.Digest, Size: l.Size, Annotations: l.Annotations}
 	d.MediaType = cmp.Or(d.MediaType, types.OCILayer)
@@ -153,6 +158,7 @@ func (r *Registry) PushManifest(ctx context.Context, tag string, raw []byte, med
 }
 
 // PushIndex puts an index of images that are in the registry already.
+// Whether the images are there is not checked.
 func (r *Registry) PushIndex(ctx context.Context, tag string, images ...v1.Descriptor) (v1.Hash, error) {
 	raw, err := json.Marshal(v1.IndexManifest{SchemaVersion: 2, MediaType: types.OCIImageIndex, Manifests: images})
 	if err != nil {
@@ -163,6 +169,7 @@ func (r *Registry) PushIndex(ctx context.Context, tag string, images ...v1.Descr
 
 // Refer pushes an image that refers to the subject, with one layer of that type, as cosign does with a bundle in Sigstore's format.
 // It returns the descriptor of that image in a list of referrers.
+// The registry need not know the subject. A real one lists the image among the referrers of the subject from then on.
 func (r *Registry) Refer(ctx context.Context, subject v1.Hash, artifactType, predicate string, data []byte) (v1.Descriptor, error) {
 	config := []byte("{}")
 	for _, b := range [][]byte{config, data} {
@@ -192,6 +199,7 @@ func (r *Registry) PushBlob(ctx context.Context, data []byte) error {
 
 // Sign pushes cosign signatures of an image, one by each key. image is the digest in the payload; pass the digest of the image for
 // good signatures.
+// The signatures are layers of an image with the tag sha256-DIGEST.sig, where cosign looks for them.
 func (r *Registry) Sign(ctx context.Context, digest, image v1.Hash, keys ...crypto.Signer) error {
 	payload := fmt.Appendf(nil, `{"critical":{"identity":{"docker-reference":%q},"image":{"docker-manifest-digest":%q},"type":"cosign container image signature"},"optional":null}`,
 		r.Repo.Name(), image.String())
@@ -211,6 +219,7 @@ func (r *Registry) Sign(ctx context.Context, digest, image v1.Hash, keys ...cryp
 }
 
 // SignMessage signs as cosign does: SHA-256 for ECDSA and RSA, the message itself for Ed25519.
+// Other kinds of keys fail when they sign.
 func SignMessage(message []byte, key crypto.Signer) ([]byte, error) {
 	if _, ok := key.Public().(ed25519.PublicKey); ok {
 		return key.Sign(rand.Reader, message, crypto.Hash(0))

@@ -52,6 +52,7 @@ type settings struct{ args []string }
 // APIServerArg passes a flag to the kube-apiserver, as name=value without leading dashes, for example
 // "feature-gates=AllAlpha=true". Default: none. It may be given several times. A flag that localcluster sets itself is replaced; if
 // the cluster depends on its value, the start fails.
+// The Kubernetes version that the API server emulates is such a flag, too.
 func APIServerArg(arg string) Option {
 	return func(s *settings) { s.args = append(s.args, "--apiserver-arg", arg) }
 }
@@ -85,7 +86,7 @@ type Cluster struct {
 func Start(t testing.TB, options ...Option) *Cluster {
 	t.Helper()
 	skipWithoutControllers(t, options)
-	c, err := startCluster(t.Context(), options)
+	c, err := Launch(t.Context(), options...)
 	if err != nil {
 		t.Fatalf("clustertest: %v", err)
 	}
@@ -97,22 +98,21 @@ func Start(t testing.TB, options ...Option) *Cluster {
 	return c
 }
 
-// skipWithoutControllers skips a test whose cluster is to have controllers, if KUBEBUILDER_ASSETS has none.
-func skipWithoutControllers(t testing.TB, options []Option) {
-	t.Helper()
+// argumentsOf are the arguments of localcluster that options stand for.
+func argumentsOf(options []Option) []string {
 	var s settings
 	for _, option := range options {
 		option(&s)
 	}
-	if !slices.Contains(s.args, withoutControllers) && !binary.HasControllers() {
-		t.Skip("KUBEBUILDER_ASSETS has no kube-controller-manager, which this test needs; without KUBEBUILDER_ASSETS the tests build one")
-	}
+	return s.args
 }
 
-// Launch starts a cluster for a program that is no test. The caller stops it; it also ends with the program. ctx bounds the
-// start.
-func Launch(ctx context.Context, options ...Option) (*Cluster, error) {
-	return startCluster(ctx, options)
+// skipWithoutControllers skips a test whose cluster is to have controllers, if KUBEBUILDER_ASSETS has none.
+func skipWithoutControllers(t testing.TB, options []Option) {
+	t.Helper()
+	if !slices.Contains(argumentsOf(options), withoutControllers) && !binary.HasControllers() {
+		t.Skip("KUBEBUILDER_ASSETS has no kube-controller-manager, which this test needs; without KUBEBUILDER_ASSETS the tests build one")
+	}
 }
 
 // Config returns a configuration of its own for the administrator, without client-side throttling (QPS -1).
@@ -130,6 +130,8 @@ func (c *Cluster) PID() int {
 
 // Crash kills all of the cluster at once and starts it again with the same data, keys, port and options. Watches and connections
 // break. It fails the test when it cannot be done.
+// Nothing is written in order: it is what happens when a machine loses power, but for the disk, whose writes are
+// kept.
 func (c *Cluster) Crash(t testing.TB) {
 	t.Helper()
 	c.mu.Lock()
@@ -150,18 +152,15 @@ func (c *Cluster) Crash(t testing.TB) {
 // stand for the defaults.
 func (c *Cluster) CrashWith(t testing.TB, options ...Option) {
 	t.Helper()
-	var s settings
-	for _, option := range options {
-		option(&s)
-	}
 	c.mu.Lock()
-	c.args = slices.Concat(c.base, s.args)
+	c.args = slices.Concat(c.base, argumentsOf(options))
 	c.mu.Unlock()
 	c.Crash(t)
 }
 
 // awaitSilence waits until nobody listens at the API server's port: the kernel ends the parts of a cluster that was killed, but
 // not before the kill returns.
+// Without the wait a new API server could not take the port, and a client might still talk to the old one.
 func (c *Cluster) awaitSilence() error {
 	server, err := url.Parse(c.Server)
 	if err != nil {
@@ -204,12 +203,13 @@ func (c *Cluster) Stop() error {
 	return errors.Join(c.killAndWait(), os.RemoveAll(c.dir))
 }
 
-func startCluster(ctx context.Context, options []Option) (*Cluster, error) {
-	var s settings
-	for _, option := range options {
-		option(&s)
-	}
-	path, err := locateBinary(ctx)
+// Launch starts a cluster for a program that is no test. The caller stops it; it also ends with the program. ctx bounds the
+// start.
+// The first call builds the binary. The folder of the cluster is removed if the start fails.
+func Launch(ctx context.Context, options ...Option) (*Cluster, error) {
+	building, cancel := context.WithTimeout(ctx, buildTimeout)
+	defer cancel()
+	path, err := binary.Path(building, ".", os.Stderr)
 	if err != nil {
 		return nil, err
 	}
@@ -221,7 +221,7 @@ func startCluster(ctx context.Context, options []Option) (*Cluster, error) {
 		path, "start", "-o", "json", "--until-stdin-closes",
 		"--dir", filepath.Join(dir, "cluster"), "--no-fsync", "--timeout", startTimeout.String(),
 	}}
-	c.args = slices.Concat(c.base, s.args)
+	c.args = slices.Concat(c.base, argumentsOf(options))
 	if err := c.launchProcess(ctx); err != nil {
 		return nil, errors.Join(err, os.RemoveAll(dir))
 	}
@@ -230,12 +230,6 @@ func startCluster(ctx context.Context, options []Option) (*Cluster, error) {
 	}
 	c.config.QPS = -1
 	return c, nil
-}
-
-func locateBinary(ctx context.Context) (string, error) {
-	ctx, cancel := context.WithTimeout(ctx, buildTimeout)
-	defer cancel()
-	return binary.Path(ctx, ".", os.Stderr)
 }
 
 // launchProcess starts the process and waits until it reports that it is ready. It asks for the port that the cluster had
@@ -266,16 +260,19 @@ func (c *Cluster) launchProcess(ctx context.Context) error {
 type process struct {
 	cmd    *exec.Cmd
 	stdin  io.Closer
-	stderr *tail
+	stderr *Output
 	// line receives the first line on stdout; it is closed when there is none.
 	line  chan []byte
 	ended chan struct{}
 }
 
+// spawnProcess starts localcluster with a pipe as its stdin, and reads the first line of stdout in the background. In
+// a test the settings for garbage collection are put before the environment, whose own values win.
 func spawnProcess(args []string) (*process, error) {
-	p := &process{stderr: &tail{}, line: make(chan []byte, 1), ended: make(chan struct{})}
+	p := &process{stderr: &Output{Most: maxDiagnostics}, line: make(chan []byte, 1), ended: make(chan struct{})}
 	p.cmd = exec.Command(args[0], args[1:]...) //nolint:gosec // the binary that was built for this
 	p.cmd.Stderr = p.stderr
+	// Benchmarks measure the processes as they are.
 	if testing.Testing() {
 		p.cmd.Env = append(slices.Clip(collectLess), os.Environ()...)
 	}
@@ -304,6 +301,8 @@ func spawnProcess(args []string) (*process, error) {
 
 type readyLine struct{ Kubeconfig, Server string }
 
+// awaitReady waits for the line that says where the cluster is. An error has the end of stderr, because localcluster
+// says there why it ended.
 func (p *process) awaitReady(ctx context.Context) (readyLine, error) {
 	ctx, cancel := context.WithTimeout(ctx, startTimeout+stopTimeout)
 	defer cancel()
@@ -343,26 +342,29 @@ func (p *process) kill() error {
 	return err
 }
 
-// tail keeps the end of the data that is written to it.
-type tail struct {
+// Output keeps what a process writes, while others read it. The zero value is ready for use.
+type Output struct {
+	// Most is the number of bytes that are kept of the end; 0 keeps everything.
+	Most int
+
 	mu   sync.Mutex
 	kept []byte
 }
 
 // Write implements io.Writer; it never fails.
-func (t *tail) Write(p []byte) (int, error) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	t.kept = append(t.kept, p...)
-	if over := len(t.kept) - maxDiagnostics; over > 0 {
-		t.kept = append(t.kept[:0], t.kept[over:]...)
+func (o *Output) Write(p []byte) (int, error) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.kept = append(o.kept, p...)
+	if over := len(o.kept) - o.Most; o.Most > 0 && over > 0 {
+		o.kept = append(o.kept[:0], o.kept[over:]...)
 	}
 	return len(p), nil
 }
 
-// String returns that end.
-func (t *tail) String() string {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	return string(t.kept)
+// String returns what is kept.
+func (o *Output) String() string {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return string(o.kept)
 }

@@ -23,6 +23,8 @@ var findKubectl = sync.OnceValues(func() (string, error) {
 // Kubectl runs a kubectl of the cluster's version as the administrator, and returns its output; err is an [*exec.ExitError] if the
 // exit code is not 0. It neither reads nor writes the user's own configuration of kubectl. It fails the test if there is no
 // kubectl. The first call in a working tree builds it, which may take minutes.
+// stdin is what -f - reads; empty for none. Each call has a cache of its own, so that discovery is never
+// old.
 func (c *Cluster) Kubectl(t testing.TB, stdin string, args ...string) (stdout, stderr string, err error) {
 	t.Helper()
 	path, err := findKubectl()

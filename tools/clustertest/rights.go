@@ -13,6 +13,8 @@ import (
 
 // AwaitRights waits until the API server grants the rights that were written before. Its authorizer follows roles and bindings by four
 // watches of their own, so a role and a binding of both kinds that are written now and count show that earlier ones do.
+// It writes its own role and binding with random names, asks for the right until it is granted, and removes them. So
+// tests may call it at the same time.
 func AwaitRights(t testing.TB, kube kubernetes.Interface, namespace string) {
 	t.Helper()
 	ctx, rbac := t.Context(), kube.RbacV1()

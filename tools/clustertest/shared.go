@@ -28,6 +28,7 @@ type Shared struct {
 
 // Run runs the package's tests and then stops the cluster, if any test asked for it. It returns the exit code, which is
 // 1 also when all tests passed but the cluster had ended by itself.
+// Tests cannot stop the cluster themselves, because they do not know which of them is the last.
 func (s *Shared) Run(m *testing.M) int {
 	code := m.Run()
 	if s.cluster == nil {
@@ -42,11 +43,12 @@ func (s *Shared) Run(m *testing.M) int {
 
 // Get returns the cluster, and starts it at the first call. If that fails, every test that asks fails with the same message. The
 // cluster outlives the test. A test must not stop it, and a test that crashes it must not run in parallel.
+// The first call takes some seconds, and minutes where the binary has to be built.
 func (s *Shared) Get(t testing.TB) *Cluster {
 	t.Helper()
 	skipWithoutControllers(t, s.Options)
 	// The cluster is not the first test's alone, so that test's context is not its.
-	s.once.Do(func() { s.cluster, s.err = startCluster(context.WithoutCancel(t.Context()), s.Options) })
+	s.once.Do(func() { s.cluster, s.err = Launch(context.WithoutCancel(t.Context()), s.Options...) })
 	if s.err != nil {
 		t.Fatalf("clustertest: %v", s.err)
 	}

@@ -18,6 +18,8 @@ const (
 )
 
 // Until calls check until it returns nil. When the time is over, or ctx ends, the error wraps the last one of check.
+// check gets a context that ends with the wait. Its last error is kept because it says what was missing, which a
+// deadline does not.
 func Until(ctx context.Context, most time.Duration, what string, check func(ctx context.Context) error) error {
 	ctx, cancel := context.WithTimeout(ctx, most)
 	defer cancel()
@@ -39,6 +41,7 @@ func Until(ctx context.Context, most time.Duration, what string, check func(ctx 
 }
 
 // Eventually calls check until it returns nil, and fails the test if it does not within [Patience].
+// what completes the sentence: waiting for what.
 func Eventually(t testing.TB, what string, check func(ctx context.Context) error) {
 	t.Helper()
 	if err := Until(t.Context(), Patience, what, check); err != nil {

@@ -20,6 +20,7 @@ func (w *Warnings) HandleWarningHeader(_ int, _, text string) {
 }
 
 // Take returns the warnings since the last call, a line each; empty for none.
+// The order is that in which they came.
 func (w *Warnings) Take() string {
 	w.mu.Lock()
 	defer w.mu.Unlock()

@@ -14,6 +14,8 @@ import (
 
 // Webhook serves a function as a conversion webhook. A panic of the function breaks the connection, as it does in any server of net/http. Calls
 // are not to overlap.
+// It follows the protocol of apiextensions.k8s.io/v1: the answer has the UID of the request, and either
+// all objects or a failure. What is not a review is a bad request.
 func Webhook(convert func(obj map[string]any, to string) (map[string]any, error)) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		text, err := limit.ReadAll(r.Body, 64<<20)
@@ -40,6 +42,8 @@ func Webhook(convert func(obj map[string]any, to string) (map[string]any, error)
 	})
 }
 
+// convertRaw converts one object. Integers are read as int64, so that a fault about numbers comes from
+// the function and not from this code.
 func convertRaw(convert func(map[string]any, string) (map[string]any, error), raw []byte, to string) ([]byte, error) {
 	obj := map[string]any{}
 	if err := utiljson.Unmarshal(raw, &obj); err != nil {

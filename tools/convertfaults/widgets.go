@@ -21,14 +21,17 @@ import (
 var Manifest []byte
 
 // CRD returns the CRD of widgets.
+// Each call decodes it anew, so that a test may change it.
 func CRD() (*apiextensionsv1.CustomResourceDefinition, error) {
 	crd := &apiextensionsv1.CustomResourceDefinition{}
 	return crd, yaml.UnmarshalStrict(Manifest, crd)
 }
 
+// sizes has the names of sizes in v1beta1, and those in v1.
 var sizes = map[string]string{"S": "small", "M": "medium", "L": "large"}
 
 // Fault is a mistake, and what a check has to say of it.
+// The tests of the check and those of the command go through the same list.
 type Fault struct {
 	Name string
 	// Rule and Path are those of the finding about v1beta1, and Witness is part of its object.
@@ -36,6 +39,8 @@ type Fault struct {
 }
 
 // Faults are all mistakes.
+// Each is a mistake that a converter written by hand can make. The order is that of the tables
+// in tests.
 var Faults = []Fault{
 	{"lost field", "conversion-loses-value", ".spec.color", "color:"},
 	{"wrong default", "conversion-adds-value", ".spec.replicas", "spec: {}"},
@@ -65,6 +70,8 @@ const v1beta1, v1 = "example.com/v1beta1", "example.com/v1"
 
 // Widgets returns a function that converts widgets with the fault of that name; without a name it is right. sleep is called where a slow
 // converter takes its time.
+// It changes the object that it gets, and returns it. One function keeps count of its calls, for the
+// fault that depends on them.
 func Widgets(f string, sleep func(time.Duration)) func(obj map[string]any, to string) (map[string]any, error) {
 	calls := 0
 	return func(obj map[string]any, to string) (map[string]any, error) {
@@ -89,6 +96,7 @@ func Widgets(f string, sleep func(time.Duration)) func(obj map[string]any, to st
 }
 
 // spoil makes the mistakes that do not depend on the version.
+// It runs after the conversion, on what a converter without the fault would have returned.
 func spoil(obj map[string]any, f string, sleep func(time.Duration)) {
 	meta, _ := obj["metadata"].(map[string]any)
 	spec, _ := obj["spec"].(map[string]any)
@@ -115,6 +123,8 @@ func spoil(obj map[string]any, f string, sleep func(time.Duration)) {
 }
 
 // spoilScalars makes the mistakes about fields that both versions have.
+// They are apart from those of [spoil] because they look at the type of a value, which both versions have
+// in the same place.
 func spoilScalars(spec map[string]any, f string) {
 	note, isText := spec["note"].(string)
 	_, isInteger := spec["target"].(int64)
@@ -133,6 +143,8 @@ func spoilScalars(spec map[string]any, f string) {
 	}
 }
 
+// toV1 converts a spec: color moves into appearance, sizes have long names, ports become objects, and
+// source is taken apart. Some faults lose something on this way.
 func toV1(spec map[string]any, f string, calls int) {
 	if color, ok := spec["color"].(string); ok {
 		delete(spec, "color")
@@ -177,6 +189,8 @@ func toV1(spec map[string]any, f string, calls int) {
 	}
 }
 
+// toV1beta1 is the way back. It makes one mistake only, which repairs what the invalid result of the
+// other direction breaks, so that the round trip looks fine.
 func toV1beta1(spec map[string]any, f string) {
 	if look, ok := spec["appearance"].(map[string]any); ok {
 		delete(spec, "appearance")

@@ -11,6 +11,9 @@ import (
 )
 
 // Resolver asks a server that has one A record for every name: the n-th question gets the n-th address, the last one again.
+// Questions for other types get an answer without records, as for a host with IPv4 alone. The server ends
+// with the test. For example, a name that is public for the first question and loopback for the second
+// shows whether an address is checked when it is used.
 func Resolver(t testing.TB, answers ...string) *net.Resolver {
 	t.Helper()
 	conn, err := net.ListenPacket("udp", "127.0.0.1:0")

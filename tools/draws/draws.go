@@ -31,6 +31,7 @@ func Seeds(n int) iter.Seq[uint64] {
 }
 
 // First is the seed that tests begin with: SLUICE_SEED, or 0.
+// It panics for anything else: a run that was meant to repeat a failure must not run with other seeds.
 func First() uint64 {
 	text := os.Getenv("SLUICE_SEED")
 	if text == "" {
@@ -47,11 +48,14 @@ func First() uint64 {
 func All() bool { return roundsFactor() >= 1 }
 
 // Takes reports whether a test that goes through a list tries the case at index i: each tenth, beginning with First, or all.
+// With SLUICE_ROUNDS above 1 it takes all, as with 1.
 func Takes(i int) bool {
 	step := max(1, int(math.Round(1/roundsFactor())))
 	return (uint64(i)+First())%uint64(step) == 0 //nolint:gosec // an index and a step are positive
 }
 
+// roundsFactor is the share of the cases that is drawn, by SLUICE_ROUNDS. It is read at each call,
+// because tests set the variable.
 func roundsFactor() float64 {
 	text := os.Getenv("SLUICE_ROUNDS")
 	if text == "" {

@@ -1,5 +1,8 @@
 package featuregen
 
+// Do the evaluator and the policies agree? A trial has both for one world, and judges pairs of objects by each.
+// For example, if the evaluator refuses .spec.mode, a policy has to name that place.
+
 import (
 	"context"
 	"fmt"
@@ -15,6 +18,9 @@ import (
 )
 
 // Trial is a world with policies for it.
+// The evaluator and the simulator judge the same requests. oddly says whether objects are drawn that the
+// schema does not allow: an API server would refuse those before it asks policies, but the evaluator must
+// agree for them as well.
 type Trial struct {
 	World     *World
 	States    *feature.States
@@ -30,6 +36,7 @@ type Trial struct {
 
 // NewTrial draws a world, settings and users who opted in, and compiles both sides. It removes parts that need the webhook from the
 // features; Webhook counts them.
+// Compilation is the slow part, so tests draw many pairs of objects for one trial.
 func NewTrial(ctx context.Context, r *rand.Rand) (*Trial, error) {
 	return drawTrial(r, func(t *Trial) (err error) {
 		// A lower bound of items than usual keeps in policies what would otherwise take the webhook.
@@ -43,6 +50,8 @@ func NewTrial(ctx context.Context, r *rand.Rand) (*Trial, error) {
 }
 
 // CompileWithoutWebhook makes policies with the settings. It removes parts that need the webhook from the features, and returns them.
+// It compiles again after each removal, because a part may need the webhook only beside others. It ends
+// because each round takes parts away.
 func (w *World) CompileWithoutWebhook(ctx context.Context, settings map[string]string, o policy.Options) (set *policy.Set, removed []policy.Enforced, err error) {
 	for {
 		o.Settings, _ = w.Model.ParseSettings(settings)
@@ -65,6 +74,8 @@ func NewEvaluation(r *rand.Rand) (*Trial, error) {
 	return drawTrial(r, func(*Trial) error { return nil })
 }
 
+// drawTrial draws all but the compilation. The draws come in one order, whatever compile does, so that a
+// seed gives the same world to both kinds of trials.
 func drawTrial(r *rand.Rand, compile func(*Trial) error) (*Trial, error) {
 	w, err := New(r)
 	if err != nil {
@@ -81,6 +92,8 @@ func drawTrial(r *rand.Rand, compile func(*Trial) error) (*Trial, error) {
 	return t, nil
 }
 
+// optIn draws the gates that were opted in to, and in which of the two ways, if the component allows
+// both.
 func (t *Trial) optIn(r *rand.Rand) {
 	for _, f := range t.World.Features {
 		if r.IntN(4) == 0 {
@@ -93,12 +106,14 @@ func (t *Trial) optIn(r *rand.Rand) {
 }
 
 // optsIn reports whether a gate was opted in to.
+// Either the label of the namespace or the right of the user counts, by what was drawn.
 func (t *Trial) optsIn(gate string) bool {
 	in := t.World.Component.Spec.OptIn
 	return in != nil && (in.NamespaceLabel && t.ByLabel || in.RBAC && !t.ByLabel) && slices.Contains(t.OptedIn, gate)
 }
 
 // NamespaceLabels are those by which the namespace opts in.
+// A gate may be opted in to by several labels; one of them is chosen by the length of its name.
 func (t *Trial) NamespaceLabels() map[string]string {
 	out := map[string]string{}
 	if t.ByLabel {
@@ -111,6 +126,7 @@ func (t *Trial) NamespaceLabels() map[string]string {
 }
 
 // Evaluate asks the evaluator.
+// old is nil for a creation.
 func (t *Trial) Evaluate(old, object map[string]any) feature.Decision {
 	return t.evaluator.Evaluate(&feature.Request{Group: Group, Version: versionOf(object), Resource: Resource, Old: old, Object: object, OptedIn: t.optsIn})
 }
@@ -123,6 +139,8 @@ func versionOf(object map[string]any) string {
 
 // Try judges a pair on both sides; the error says how they differ. It reports whether anything was refused, dropped or warned
 // of.
+// The error has all that is needed to see the case again: both objects, the settings and the answer of
+// the policies.
 func (t *Trial) Try(ctx context.Context, old, object map[string]any) (said bool, err error) {
 	d := t.Evaluate(old, object)
 	res, err := t.simulator.Run(ctx, &simulate.Request{
@@ -139,7 +157,12 @@ func (t *Trial) Try(ctx context.Context, old, object map[string]any) (said bool,
 	return said, nil
 }
 
+// describeDifference compares a decision with the answers of the policies: whether the request passes,
+// what it is refused or warned for, what is dropped, and the object that is stored. It is empty if both
+// agree. A refused request is not compared further, because no side looks at the rest then.
 func (t *Trial) describeDifference(d *feature.Decision, res *simulate.Result, object map[string]any) string {
+	// A policy that fails, or that has only the API server's own words, is a fault of the compiler,
+	// whatever the evaluator says.
 	for _, r := range slices.Concat(res.Refused, res.Warned) {
 		if r.Failed {
 			return fmt.Sprintf("policy %s failed: %s", r.Policy, r.Message)
@@ -162,6 +185,8 @@ func (t *Trial) describeDifference(d *feature.Decision, res *simulate.Result, ob
 		return problem
 	}
 	// A policy also reports parts inside of those that it drops.
+	// The lists of drops differ for that reason, so only the places that the evaluator names have to be
+	// there.
 	gone := violationsInMessages(res.Warned, "dropped ")
 	if problem := sameUses("dropped", droppedFirst(violationsOf(d.Dropped), gone), gone, true); problem != "" {
 		return problem
@@ -180,6 +205,7 @@ func (t *Trial) describeDifference(d *feature.Decision, res *simulate.Result, ob
 }
 
 // withoutDropNote returns an object without the note about dropped parts.
+// Policies note in an annotation what they dropped. The evaluator needs no such note.
 func withoutDropNote(object map[string]any) map[string]any {
 	out := maps.Clone(object)
 	meta, ok := out["metadata"].(map[string]any)
@@ -209,6 +235,8 @@ func violationsOf(v feature.Violations) map[string]bool {
 }
 
 // droppedFirst leaves out what another feature has dropped already: the policy of the second does not see it any more.
+// The evaluator knows all features at once. Policies run one after the other, each on what the last has
+// left.
 func droppedFirst(want, got map[string]bool) map[string]bool {
 	places := map[string]bool{}
 	for use := range got {
@@ -224,6 +252,7 @@ func droppedFirst(want, got map[string]bool) map[string]bool {
 }
 
 // violationsInMessages reads violations out of messages; nil if one was cut.
+// Messages of drops begin with "dropped ": with that prefix they are read, and without it all others.
 func violationsInMessages(list []simulate.Refusal, prefix string) map[string]bool {
 	out := map[string]bool{}
 	for _, r := range list {
@@ -238,6 +267,8 @@ func violationsInMessages(list []simulate.Refusal, prefix string) map[string]boo
 }
 
 // Told adds the violations of a message to a set, as GATE PLACE; false if the message was cut.
+// It reads what policies and the evaluator write for people: PLACES: GATE needs feature "GATE", with
+// several uses joined by "; also ".
 func Told(out map[string]bool, message string) bool {
 	if strings.Contains(message, " and more") {
 		return false
@@ -254,6 +285,7 @@ func Told(out map[string]bool, message string) bool {
 }
 
 // splitPlaces splits at commas outside of quotes.
+// A key of a map is in quotes, and may have commas in it.
 func splitPlaces(s string) (out []string) {
 	quoted, from := false, 0
 	for i := 0; i < len(s); i++ {
@@ -270,6 +302,9 @@ func splitPlaces(s string) (out []string) {
 	return append(out, s[from:])
 }
 
+// sameUses compares the uses of gated parts, each as GATE PLACE. With more, the policies may tell others
+// besides: they judge parts of an object one by one. A got of nil stands for a message that was cut,
+// which says nothing.
 func sameUses(what string, want, got map[string]bool, more bool) string {
 	if got == nil {
 		return ""
@@ -286,6 +321,7 @@ func sameUses(what string, want, got map[string]bool, more bool) string {
 }
 
 // Pair draws an old object, nil now and then, and a new one.
+// An old object of nil makes it a creation.
 func (t *Trial) Pair(r *rand.Rand) (old, object map[string]any) {
 	if r.IntN(4) == 0 {
 		return nil, t.World.Object(r, t.oddly)
@@ -308,6 +344,7 @@ func (t *Trial) MayUse() (names []string) {
 }
 
 // Update draws an old object and a new one.
+// The metadata are plain, so that an API server takes the object.
 func (t *Trial) Update(r *rand.Rand) (old, object map[string]any) {
 	old = t.World.Object(r, t.oddly)
 	object = t.World.Change(r, old, t.oddly)

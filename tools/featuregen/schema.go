@@ -22,11 +22,13 @@ import (
 )
 
 // names of fields: ordinary ones and those that need care in expressions and patches.
+// Some are reserved words of CEL, some need escapes in JSON pointers or in expressions.
 var names = []string{
 	"mode", "tasks", "in", "a-b", "x.y", "namespace", "t~e", "size", "type", "object", `q"t`, "it's", `b\s`, "s/h", "é", "__in__", "a__b", "variables", "9",
 }
 
 // generator draws.
+// It collects what can be gated while it draws, because a part must fit the schema at its place.
 type generator struct {
 	*rand.Rand
 	// parts can be gated. They are found while the schema is drawn.
@@ -36,6 +38,8 @@ type generator struct {
 }
 
 // addTwins gives spec two more fields with the schema of one that it has, of a list or a map if there is one.
+// Features whose parts differ in the name of one field alone are what components with many kinds have.
+// The compiler folds such features into one expression, and the trials show that this changes no answer.
 func (g *generator) addTwins(spec *apiextensionsv1.JSONSchemaProps) {
 	names := slices.Sorted(maps.Keys(spec.Properties))
 	of := pickOne(g.Rand, names...)
@@ -44,6 +48,7 @@ func (g *generator) addTwins(spec *apiextensionsv1.JSONSchemaProps) {
 			of = name
 		}
 	}
+	// The parts below the field are parts of its twins as well, each under the other name.
 	prefix := joinPath("spec", of)
 	for _, part := range g.parts {
 		if rest, ok := strings.CutPrefix(part.Field, prefix); ok && (rest == "" || strings.ContainsAny(rest[:1], ".[")) {
@@ -71,6 +76,8 @@ func (g *generator) drawSchema(path string, depth int) apiextensionsv1.JSONSchem
 	return p
 }
 
+// drawValue draws a type, with what is below it down to a depth. Lists with keys come often, because they
+// take the most code on both sides.
 func (g *generator) drawValue(path string, depth int) (p apiextensionsv1.JSONSchemaProps) {
 	kinds := []string{"string", "string", "enum", "integer", "boolean", "int-or-string"}
 	if depth > 0 {
@@ -84,6 +91,7 @@ func (g *generator) drawValue(path string, depth int) (p apiextensionsv1.JSONSch
 			p.XListType = &kind
 		}
 	}
+	// Null is tried at each kind of value, because CEL treats a null unlike a field that is missing.
 	defer func() { p.Nullable = p.Enum == nil && g.IntN(8) == 0 }() // an enum would have to name null
 	switch kind := pickOne(g.Rand, kinds...); kind {
 	case "int-or-string":
@@ -130,6 +138,8 @@ func (g *generator) drawValue(path string, depth int) (p apiextensionsv1.JSONSch
 	return p
 }
 
+// drawObject draws an object with two or three fields. Fields that are keys of the list around it are
+// required and scalars.
 func (g *generator) drawObject(path string, depth int, keys []string) apiextensionsv1.JSONSchemaProps {
 	p := apiextensionsv1.JSONSchemaProps{Type: "object", Properties: map[string]apiextensionsv1.JSONSchemaProps{}, Required: keys}
 	for _, k := range keys {
@@ -145,11 +155,14 @@ func (g *generator) drawObject(path string, depth int, keys []string) apiextensi
 	return p
 }
 
+// joinPath adds a field to a path. A name that is no identifier is quoted as the paths of features have it.
 func joinPath(path, name string) string {
 	return path + strings.TrimPrefix(feature.Path{{Name: "x"}, {Name: name}}.String(), "x")
 }
 
 // noteGates notes the ways to gate a value.
+// It draws in a fixed order, whether or not a way is taken, so that a change of one world leaves others
+// as they are.
 func (g *generator) noteGates(path string, p *apiextensionsv1.JSONSchemaProps) {
 	add := func(part v1alpha1.Part) {
 		part.Group, part.Resource, part.Field = Group, Resource, path
@@ -203,6 +216,7 @@ func (g *generator) noteGates(path string, p *apiextensionsv1.JSONSchemaProps) {
 }
 
 // resetValues are values of a type, of which gated ones may become one.
+// The part of a feature that drops resets a gated value to one of these, which must not be gated itself.
 func resetValues(p *apiextensionsv1.JSONSchemaProps) []string {
 	switch {
 	case p.Enum != nil:
@@ -220,6 +234,7 @@ func resetValues(p *apiextensionsv1.JSONSchemaProps) []string {
 }
 
 // drawBounds draws bounds that go with a type; nil if none do.
+// Bounds gate what lies beyond them, such as a number of replicas above 5.
 func (g *generator) drawBounds(p *apiextensionsv1.JSONSchemaProps) *v1alpha1.Bounds {
 	n := func(values ...int64) *int64 { return new(pickOne(g.Rand, values...)) }
 	switch {
@@ -247,6 +262,8 @@ const (
 )
 
 // newCRD wraps a schema of spec, which both of its versions have.
+// The schema is the same in both versions, which makes v2 a version to gate. The status keeps unknown
+// fields, so that nothing in it is pruned.
 func newCRD(kind, plural string, spec apiextensionsv1.JSONSchemaProps) *apiextensionsv1.CustomResourceDefinition {
 	yes := true
 	root := apiextensionsv1.JSONSchemaProps{Type: "object", Properties: map[string]apiextensionsv1.JSONSchemaProps{

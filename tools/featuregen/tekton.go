@@ -1,5 +1,8 @@
 package featuregen
 
+// Does a declaration of Tekton's features say what Tekton's own webhook says? The table here has each part that
+// the webhook gates, in each object that can hold it.
+
 import (
 	"cmp"
 	"fmt"
@@ -30,6 +33,7 @@ type TektonCase struct {
 }
 
 // tektonPart is a row of the parts that Tekton's webhook gates.
+// A level opens the part with all parts of its stage; a flag opens it alone. A row has one of them.
 type tektonPart struct {
 	gate string
 	// in is the start of the path: the spec of a Task, a Pipeline, a TaskRun or a PipelineRun.
@@ -72,6 +76,8 @@ func withName(name string) map[string]any {
 const celFlag, enumFlag = "enable-cel-in-whenexpression", "enable-param-enum"
 
 // tektonParts are the rows of the table of alpha and beta parts.
+// The table follows the validation of Tekton Pipelines (pkg/apis/pipeline/v1): each row stands for a call
+// of ValidateEnabledAPIFields or for a flag in config.FeatureFlags.
 func tektonParts() []tektonPart {
 	const alpha, beta = v1alpha1.LevelAlpha, v1alpha1.LevelBeta
 	parts := []tektonPart{
@@ -114,6 +120,8 @@ func tektonParts() []tektonPart {
 }
 
 // tektonPasses are objects that look like those which are gated.
+// Each of them would be refused by a rule that looks at the name of a field alone, or at a list that is
+// empty.
 var tektonPasses = []struct {
 	in, path string
 	value    any
@@ -157,6 +165,7 @@ func Tekton() (cases []TektonCase) {
 }
 
 // specWith is a spec with a value at a path, with one item in each list on the way.
+// Objects in lists get a name, because the lists have it as their key.
 func specWith(path string, value any) map[string]any {
 	names := strings.Split(path, ".")
 	for _, name := range slices.Backward(names[1:]) {

@@ -1,5 +1,8 @@
 package featuregen
 
+// What do a component, its features and its objects look like? A world draws all of them, good ones and bad
+// ones, from one source of randomness.
+
 import (
 	"fmt"
 	"maps"
@@ -17,6 +20,8 @@ import (
 )
 
 // World is a component with features of a custom resource, and some of a second one.
+// The second resource is there for features that span resources, and for conditions between features of
+// different ones.
 type World struct {
 	CRD       *apiextensionsv1.CustomResourceDefinition
 	Second    *apiextensionsv1.CustomResourceDefinition
@@ -29,6 +34,8 @@ type World struct {
 }
 
 // New draws a world.
+// Half of the worlds have features that require others which do not exist, as after a release that
+// removed one.
 func New(r *rand.Rand) (*World, error) {
 	g := &generator{Rand: r}
 	spec := g.drawObject("spec", 3, nil)
@@ -55,6 +62,7 @@ func New(r *rand.Rand) (*World, error) {
 }
 
 // requireDefined leaves out what features require of others that are not in the model, with which no process starts.
+// The model leaves out features with errors, so a second feature may lose what it requires by that.
 func (w *World) requireDefined() {
 	unknown := func(gate string) bool { return w.Model.Feature(gate) == nil }
 	for i := range w.Features {
@@ -64,6 +72,8 @@ func (w *World) requireDefined() {
 	w.defineModel()
 }
 
+// drawComponent draws the settings of the component. A convention without levels has no default level,
+// and features then follow none.
 func (w *World) drawComponent(g *generator) {
 	c := &v1alpha1.Component{ObjectMeta: metav1.ObjectMeta{Name: "gen"}}
 	c.Spec = v1alpha1.ComponentSpec{
@@ -91,6 +101,8 @@ func (w *World) drawComponent(g *generator) {
 // mostFeatures of the first resource are drawn.
 const mostFeatures = 20
 
+// drawFeatures gives each feature one part of the schema, in random order, so that what is gated lies
+// anywhere. Conditions point to features with lower letters, so that there is no cycle.
 func (w *World) drawFeatures(g *generator) {
 	g.Shuffle(len(g.parts), func(i, j int) { g.parts[i], g.parts[j] = g.parts[j], g.parts[i] })
 	for i := range min(mostFeatures, len(g.parts)) {
@@ -116,6 +128,8 @@ func (w *World) drawFeatures(g *generator) {
 }
 
 // drawFeature draws a feature of one part, which needs no other feature.
+// The stages are of releases before and after that of the component, which makes some features removed
+// and others not there yet.
 func (w *World) drawFeature(g *generator, gate string, part v1alpha1.Part) v1alpha1.FeatureSpec {
 	yes, no := true, false
 	alpha, beta := v1alpha1.FeatureStage{Stage: v1alpha1.Alpha, Release: "v1.0.0"}, v1alpha1.FeatureStage{Stage: v1alpha1.Beta, Release: "v1.1.0"}
@@ -143,6 +157,7 @@ func (w *World) drawFeature(g *generator, gate string, part v1alpha1.Part) v1alp
 }
 
 // wholeVersion adds a feature that gates a version, to two worlds of three.
+// Such a feature cannot drop anything: a request in the version is refused, or warned of.
 func (w *World) wholeVersion(g *generator) {
 	if g.IntN(3) == 0 {
 		return
@@ -158,6 +173,7 @@ func (w *World) wholeVersion(g *generator) {
 }
 
 // acrossResources adds beta features of the second resource, of both resources and of behaviour, which may need each other.
+// They follow the level or not, so that conditions between levels and gates are drawn too.
 func (w *World) acrossResources(g *generator) {
 	yes, no := true, false
 	second := v1alpha1.Part{Group: Group, Resource: SecondResource, Field: "spec.b"}
@@ -184,6 +200,7 @@ func (w *World) acrossResources(g *generator) {
 	}
 }
 
+// addFeature adds a feature. The name of its object follows from component and gate, as users have to choose it.
 func (w *World) addFeature(s v1alpha1.FeatureSpec) {
 	w.Features = append(w.Features, v1alpha1.Feature{
 		TypeMeta:   metav1.TypeMeta{APIVersion: "sluice.dev/v1alpha1", Kind: "Feature"},
@@ -197,6 +214,7 @@ func (w *World) defineModel() {
 }
 
 // Without takes parts out of the features, by gate and index.
+// Features keep their place, also without any part: then they gate behaviour alone.
 func (w *World) Without(taken func(gate string, part int) bool) {
 	for i := range w.Features {
 		s := &w.Features[i].Spec
@@ -236,8 +254,12 @@ func (w *World) Process(settings map[string]string) (*gate.Gates, error) {
 }
 
 // Settings draws the data of the component's ConfigMap; now and then something in it is bad.
+// Half of the draws are good settings, which a process takes. The others have words, levels and entries
+// that are wrong in every way that a person could write.
 func (w *World) Settings(r *rand.Rand) map[string]string {
 	out := map[string]string{}
+	// With good settings nothing has to be decided about mistakes, so that every gate has a state of its
+	// own.
 	good := r.IntN(2) == 0
 	word := func() string {
 		if good {
@@ -277,6 +299,7 @@ func (w *World) Settings(r *rand.Rand) map[string]string {
 
 // Object draws an object. Odd objects sometimes have values that the schema does not allow, but no duplicates in a list that has
 // keys or is a set.
+// The version is v1 for two of three objects.
 func (w *World) Object(r *rand.Rand, odd bool) map[string]any {
 	d := &drawer{Rand: r, odd: odd}
 	spec, ok := d.drawFor(&w.spec).(map[string]any)
@@ -316,6 +339,7 @@ type drawer struct {
 	odd bool
 }
 
+// drawFor draws a value for a schema. One in sixty of an odd drawer's values has any type, at any depth.
 func (d *drawer) drawFor(p *apiextensionsv1.JSONSchemaProps) any {
 	if d.odd && d.IntN(60) == 0 {
 		return pickOne[any](d.Rand, nil, "odd", int64(7), 1.5, 7.0, true, []any{"x", nil, map[string]any{"name": "a"}}, map[string]any{"name": "a"}, map[string]any{})
@@ -363,6 +387,7 @@ func (d *drawer) drawFor(p *apiextensionsv1.JSONSchemaProps) any {
 }
 
 // drawFree is an object that no schema describes.
+// It has the fields that the paths of features speak of, with values of any type.
 func (d *drawer) drawFree() map[string]any {
 	out := map[string]any{}
 	for _, k := range []string{"a", "b"} {
@@ -400,6 +425,8 @@ func (d *drawer) drawLoose(depth int) any {
 	return out
 }
 
+// drawList draws up to three items. Keys come from a few values, so that lists of two draws have items in
+// common; an item with a key that is taken is left out.
 func (d *drawer) drawList(p *apiextensionsv1.JSONSchemaProps) any {
 	out := []any{}
 	seen := map[string]bool{}
@@ -425,6 +452,8 @@ func (d *drawer) drawList(p *apiextensionsv1.JSONSchemaProps) any {
 	return out
 }
 
+// identityOf is what tells an item of a list from others: its keys, or the value in a set. It is empty
+// for a list whose items have none.
 func identityOf(p *apiextensionsv1.JSONSchemaProps, item any) string {
 	switch {
 	case p.XListType == nil:
@@ -446,6 +475,8 @@ func identityOf(p *apiextensionsv1.JSONSchemaProps, item any) string {
 }
 
 // Change draws a new object that has much of an old one.
+// Status and version stay those of the old object; metadata change now and then if the objects may be
+// odd.
 func (w *World) Change(r *rand.Rand, old map[string]any, odd bool) map[string]any {
 	other := w.Object(r, odd)
 	d := &drawer{Rand: r, odd: odd}
@@ -458,6 +489,7 @@ func (w *World) Change(r *rand.Rand, old map[string]any, odd bool) map[string]an
 }
 
 // mixValues makes a value of two, of which the first is kept mostly.
+// Mixing is what makes ratcheting worth testing: most of the old object stays, and a part of it changes.
 func (d *drawer) mixValues(p *apiextensionsv1.JSONSchemaProps, a, b any) any {
 	switch x := a.(type) {
 	case map[string]any:
@@ -479,6 +511,8 @@ func (d *drawer) mixValues(p *apiextensionsv1.JSONSchemaProps, a, b any) any {
 	return b
 }
 
+// mixObjects keeps most fields of x, and takes some of y. Required fields stay those of x, so that the
+// result is as valid as x.
 func (d *drawer) mixObjects(p *apiextensionsv1.JSONSchemaProps, x, y map[string]any) any {
 	out := map[string]any{}
 	child := func(k string) *apiextensionsv1.JSONSchemaProps {
@@ -512,6 +546,8 @@ func (d *drawer) mixObjects(p *apiextensionsv1.JSONSchemaProps, x, y map[string]
 	return out
 }
 
+// mixLists takes items of both lists in random order, some of them mixed. Odd drawers may leave
+// duplicates, which an API server refuses.
 func (d *drawer) mixLists(p *apiextensionsv1.JSONSchemaProps, x, y []any) any {
 	var out []any
 	seen := map[string]bool{}

@@ -3,6 +3,7 @@
 package gittest
 
 import (
+	"context"
 	"encoding/pem"
 	"fmt"
 	"io"
@@ -18,11 +19,22 @@ func PEM(der []byte) string {
 	return string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der}))
 }
 
-// Run runs git in a folder, without the settings of the user, and returns its output.
+// Run is [Git] in a test, which a failure of git ends.
+// Names and times are fixed, so that a commit of the same content has the same ID in each run.
 func Run(t testing.TB, dir string, stdin io.Reader, args ...string) string {
 	t.Helper()
-	cmd := exec.Command("git", args...) //nolint:gosec,noctx // what a test wants to run
+	out, err := Git(t.Context(), dir, stdin, args...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return out
+}
+
+// Git runs git in a folder, without the settings of the user, and returns its output without the last line break.
+func Git(ctx context.Context, dir string, stdin io.Reader, args ...string) (string, error) {
+	cmd := exec.CommandContext(ctx, "git", args...) //nolint:gosec // what a test wants to run
 	cmd.Dir, cmd.Stdin = dir, stdin
+	// Settings of the user, such as signing or hooks, would change what a test sees.
 	cmd.Env = []string{
 		"PATH=" + os.Getenv("PATH"), "HOME=" + dir, "GIT_CONFIG_NOSYSTEM=1", "GIT_CONFIG_GLOBAL=/dev/null", "GIT_AUTHOR_NAME=a",
 		"GIT_AUTHOR_EMAIL=a@example.com", "GIT_COMMITTER_NAME=c", "GIT_COMMITTER_EMAIL=c@example.com",
@@ -30,9 +42,9 @@ func Run(t testing.TB, dir string, stdin io.Reader, args ...string) string {
 	}
 	out, err := cmd.CombinedOutput()
 	if err != nil {
-		t.Fatalf("git %v: %v\n%s", args, err, out)
+		return "", fmt.Errorf("git %v: %w\n%s", args, err, out)
 	}
-	return strings.TrimSpace(string(out))
+	return strings.TrimSpace(string(out)), nil
 }
 
 // Origin is a bare repository. It is for one test, and not safe for concurrent use.
@@ -60,6 +72,8 @@ func NewOrigin(t testing.TB, root, name string, files map[string]string) *Origin
 }
 
 // Commit adds a commit with these files to a branch, and returns its ID.
+// Files that were there stay, unless they are among the new ones. The order of the files means nothing to
+// git.
 func (o *Origin) Commit(branch string, files map[string]string) string {
 	o.t.Helper()
 	var s strings.Builder

@@ -18,6 +18,7 @@ import (
 const maxRequest = 64 << 20
 
 // Intercept answers in place of the server if it returns true.
+// It sees the request before it is read, and may wait, break the connection or answer something else.
 type Intercept func(w http.ResponseWriter, r *http.Request) bool
 
 // Server serves the repositories below a folder by smart HTTP, with git's own http-backend.
@@ -38,6 +39,7 @@ type Server struct {
 }
 
 // NewServer starts a server that ends with the test.
+// Its root is a new folder, in which a test makes its repositories.
 func NewServer(t testing.TB, withTLS bool) *Server {
 	t.Helper()
 	s := &Server{Root: t.TempDir()}
@@ -60,6 +62,7 @@ func (s *Server) Set(i Intercept) {
 	s.intercept = i
 }
 
+// counter counts the bytes of answers on their way.
 type counter struct {
 	http.ResponseWriter
 
@@ -73,6 +76,8 @@ func (c counter) Write(p []byte) (int, error) {
 }
 
 // ServeHTTP implements [http.Handler].
+// It reads the whole request, because git's protocol says only in the body what is asked. Each request
+// runs git once, as a CGI program.
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	s.Requests.Add(1)
 	s.mu.Lock()

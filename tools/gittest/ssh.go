@@ -65,6 +65,7 @@ type SSHServer struct {
 
 // NewSSHServer starts a server that ends with the test. Without takesEnv it refuses the variable that asks for version 2 of the
 // protocol.
+// Servers such as OpenSSH refuse variables unless they are told to take them, so both cases are real.
 func NewSSHServer(t testing.TB, takesEnv bool) *SSHServer {
 	t.Helper()
 	s := &SSHServer{Root: t.TempDir(), Host: NewSSHKey(t), User: NewSSHKey(t), takesEnv: takesEnv}
@@ -94,6 +95,8 @@ func NewSSHServer(t testing.TB, takesEnv bool) *SSHServer {
 	return s
 }
 
+// serveConn serves one connection, with sessions beside each other. A session beyond the bound is refused
+// as OpenSSH refuses it (MaxSessions).
 func (s *SSHServer) serveConn(conn net.Conn, config *ssh.ServerConfig) {
 	defer func() { _ = conn.Close() }()
 	_, channels, requests, err := ssh.NewServerConn(conn, config)
@@ -120,6 +123,8 @@ func (s *SSHServer) serveConn(conn net.Conn, config *ssh.ServerConfig) {
 	}
 }
 
+// serveSession waits for the command of a session. Requests of other types, such as for a terminal, are
+// refused.
 func (s *SSHServer) serveSession(channel ssh.Channel, requests <-chan *ssh.Request) {
 	var env []string
 	for r := range requests {
@@ -137,6 +142,7 @@ func (s *SSHServer) serveSession(channel ssh.Channel, requests <-chan *ssh.Reque
 }
 
 // runUploadPack runs git-upload-pack as the command line asks.
+// Only this command is run, on a repository below the root. The exit code goes to the client.
 func (s *SSHServer) runUploadPack(channel ssh.Channel, line string, env []string) {
 	defer func() { _ = channel.Close() }()
 	if s.Hold != nil {
@@ -162,6 +168,7 @@ func (s *SSHServer) runUploadPack(channel ssh.Channel, line string, env []string
 }
 
 // Secret is the data of a Secret that opens the server.
+// The keys are those that Kubernetes' type kubernetes.io/ssh-auth has, and known_hosts besides.
 func (s *SSHServer) Secret() map[string][]byte {
 	host, port, err := net.SplitHostPort(s.Address)
 	if err != nil {

@@ -33,6 +33,8 @@ type Object = map[string]any
 const module = "sluice.dev/"
 
 // Maker makes schemas of Go types. The zero value is not usable.
+// It is for one test: anything that it cannot describe ends the test, so that a file never says less than
+// the type.
 type Maker struct {
 	t    *testing.T
 	root string
@@ -46,6 +48,8 @@ type Maker struct {
 }
 
 // New returns a maker. root is the module's folder.
+// Types of Kubernetes that write themselves as text are known. Others with a MarshalJSON have to be added
+// to Special.
 func New(t *testing.T, root string) *Maker {
 	text := Object{"type": "string"}
 	return &Maker{t: t, root: root, docs: map[string]*doc.Package{}, Special: map[reflect.Type]Object{
@@ -58,6 +62,7 @@ func New(t *testing.T, root string) *Maker {
 }
 
 // Document is the schema of a document with an apiVersion and a kind.
+// The document names its version and kind by an enum of one value, which every editor understands.
 func (m *Maker) Document(typ reflect.Type, title, apiVersion, kind string) Object {
 	m.t.Helper()
 	out := m.Of(typ)
@@ -65,6 +70,7 @@ func (m *Maker) Document(typ reflect.Type, title, apiVersion, kind string) Objec
 	if !ok {
 		m.t.Fatalf("%s is no struct", typ)
 	}
+	// Both are text in the Go type, and one value in the document.
 	properties["apiVersion"] = Object{"type": "string", "enum": []string{apiVersion}}
 	properties["kind"] = Object{"type": "string", "enum": []string{kind}}
 	out["$schema"], out["title"] = "http://json-schema.org/draft-07/schema#", title
@@ -72,6 +78,9 @@ func (m *Maker) Document(typ reflect.Type, title, apiVersion, kind string) Objec
 }
 
 // Of is the schema of a type. A slice, a map or a pointer without omitempty may be null.
+// Types are described in place and not by references: the documents are small, and a reader finds all at
+// once.
+// A type that contains itself ends the test: it would need references.
 func (m *Maker) Of(typ reflect.Type) Object {
 	m.t.Helper()
 	if s := m.Special[typ]; s != nil {
@@ -80,6 +89,7 @@ func (m *Maker) Of(typ reflect.Type) Object {
 	if slices.Contains(m.open, typ) {
 		m.t.Fatalf("%s contains itself", typ)
 	}
+	// A method MarshalJSON decides about the document, and reflection does not see how.
 	for _, t := range []reflect.Type{typ, reflect.PointerTo(typ)} {
 		if typ.Kind() != reflect.Pointer && t.Implements(reflect.TypeFor[json.Marshaler]()) && !hasPromotedMethod(typ) {
 			m.t.Fatalf("%s writes its own JSON: give Special its schema", typ)
@@ -126,6 +136,7 @@ func (m *Maker) Of(typ reflect.Type) Object {
 }
 
 // hasPromotedMethod reports whether a struct has its method from a field in it; encoding/json would use it, and its author did not mean that.
+// An embedded metav1.Time, for example, would turn the whole struct into a time.
 func hasPromotedMethod(typ reflect.Type) bool {
 	if typ.Kind() != reflect.Struct {
 		return false
@@ -138,6 +149,8 @@ func hasPromotedMethod(typ reflect.Type) bool {
 	return false
 }
 
+// addFields adds the fields of a struct as encoding/json writes them: embedded structs are spread, a tag
+// renames, and without omitempty a field is always there, so it is required.
 func (m *Maker) addFields(typ reflect.Type, properties Object, required *[]string) {
 	for f := range typ.Fields() {
 		name, options, _ := strings.Cut(f.Tag.Get("json"), ",")
@@ -146,6 +159,7 @@ func (m *Maker) addFields(typ reflect.Type, properties Object, required *[]strin
 			within = within.Elem()
 		}
 		switch {
+		// Its own schema says more than its fields would.
 		case f.Anonymous && name == "" && m.Special[within] != nil:
 			m.mergeSpecial(m.Special[within], properties, required)
 			continue
@@ -158,6 +172,7 @@ func (m *Maker) addFields(typ reflect.Type, properties Object, required *[]strin
 			name = f.Name
 		}
 		property := m.Of(f.Type)
+		// A field without omitempty is always written, if only as null.
 		optional := strings.Contains(options, "omitempty") || strings.Contains(options, "omitzero")
 		if text := m.commentOf(typ, f.Name); text != "" {
 			property = maps.Clone(property)
@@ -171,6 +186,8 @@ func (m *Maker) addFields(typ reflect.Type, properties Object, required *[]strin
 }
 
 // mergeSpecial adds the properties of an embedded struct with a schema of its own.
+// A struct that is embedded has its fields among those of the outer one, so its schema must have
+// properties.
 func (m *Maker) mergeSpecial(special, properties Object, required *[]string) {
 	m.t.Helper()
 	more, ok := special["properties"].(Object)
@@ -184,6 +201,7 @@ func (m *Maker) mergeSpecial(special, properties Object, required *[]string) {
 }
 
 // typeOf is the documentation of a type of this module; nil for others.
+// Packages are read once. A type without a name has no documentation.
 func (m *Maker) typeOf(typ reflect.Type) *doc.Type {
 	m.t.Helper()
 	path := typ.PkgPath()
@@ -205,6 +223,7 @@ func (m *Maker) typeOf(typ reflect.Type) *doc.Type {
 }
 
 // parsePackage reads the sources of a package.
+// Unexported declarations are read too, because documents are made of them as well.
 func (m *Maker) parsePackage(path string) *doc.Package {
 	m.t.Helper()
 	files, err := filepath.Glob(filepath.Join(m.root, filepath.FromSlash(strings.TrimPrefix(path, module)), "*.go"))
@@ -231,6 +250,7 @@ func (m *Maker) parsePackage(path string) *doc.Package {
 }
 
 // enumValues lists the values of the constants of a type.
+// The values must be literals. A type without constants has no enum, so that it takes any text.
 func (m *Maker) enumValues(typ reflect.Type) (out []string) {
 	t := m.typeOf(typ)
 	if t == nil {
@@ -260,6 +280,8 @@ func (m *Maker) enumValues(typ reflect.Type) (out []string) {
 }
 
 // commentOf is that of a field, in one line; for a field without one, that of the field above that names it as well.
+// Two fields in one declaration share a comment. So do fields of which the first has a comment that names
+// the second.
 func (m *Maker) commentOf(typ reflect.Type, field string) string {
 	t := m.typeOf(typ)
 	if t == nil {
@@ -293,6 +315,7 @@ func (m *Maker) commentOf(typ reflect.Type, field string) string {
 }
 
 // Current writes a schema to its file with update, and compares it with the file otherwise. again is how to write it.
+// The file is written only on demand, so that a change of a type shows in the diff of a commit.
 func Current(t *testing.T, file string, schema Object, update bool, again string) {
 	t.Helper()
 	var b bytes.Buffer
@@ -320,6 +343,8 @@ func Current(t *testing.T, file string, schema Object, update bool, again string
 }
 
 // Read reads a schema. The function that it returns says what does not fit about a document, as encoding/json reads it.
+// It is for tests that hold examples and outputs against the files in docs/schemas. The validator is that
+// of Kubernetes.
 func Read(file string) (func(v any) error, error) {
 	text, err := os.ReadFile(file)
 	if err != nil {

@@ -48,6 +48,7 @@ func Read(file string) ([]*unstructured.Unstructured, error) {
 }
 
 // Decode returns the objects of a YAML stream.
+// Empty documents are left out. Both YAML and JSON are read.
 func Decode(stream []byte) ([]*unstructured.Unstructured, error) {
 	dec := yaml.NewYAMLOrJSONDecoder(bytes.NewReader(stream), 4096)
 	var out []*unstructured.Unstructured
@@ -71,14 +72,10 @@ func Decode(stream []byte) ([]*unstructured.Unstructured, error) {
 	}
 }
 
-// resourceOf guesses the resource of an object as Kubernetes' own plural forms do for the kinds that are used here.
-func resourceOf(u *unstructured.Unstructured) schema.GroupVersionResource {
-	plural, _ := meta.UnsafeGuessKindToResource(u.GroupVersionKind())
-	return plural
-}
-
+// resourceFor guesses the resource of an object as Kubernetes' own plural forms do for the kinds that are used here.
 func (c *Client) resourceFor(u *unstructured.Unstructured) dynamic.ResourceInterface {
-	r := c.dynamic.Resource(resourceOf(u))
+	plural, _ := meta.UnsafeGuessKindToResource(u.GroupVersionKind())
+	r := c.dynamic.Resource(plural)
 	if ns := u.GetNamespace(); ns != "" {
 		return r.Namespace(ns)
 	}
@@ -87,6 +84,7 @@ func (c *Client) resourceFor(u *unstructured.Unstructured) dynamic.ResourceInter
 
 // Apply applies the objects of the file by server-side apply; with dryRun nothing is kept. After a CRD it waits until the
 // API server serves it.
+// The objects are applied in the order of the file, so a namespace has to come before what is in it.
 func (c *Client) Apply(ctx context.Context, file string, dryRun bool) error {
 	objs, err := Read(file)
 	if err != nil {
@@ -101,6 +99,7 @@ func (c *Client) Apply(ctx context.Context, file string, dryRun bool) error {
 }
 
 // ApplyObject is [Client.Apply] for one object.
+// Conflicts with other managers are forced.
 func (c *Client) ApplyObject(ctx context.Context, u *unstructured.Unstructured, dryRun bool) error {
 	o := metav1.ApplyOptions{FieldManager: "sluice-demo", Force: true}
 	if dryRun {
@@ -116,6 +115,7 @@ func (c *Client) ApplyObject(ctx context.Context, u *unstructured.Unstructured, 
 }
 
 // WaitServed waits until every served version of the CRD can be listed, for a minute at most.
+// Established in the status is not enough: the handler of each version is installed a moment later.
 func (c *Client) WaitServed(ctx context.Context, crd *unstructured.Unstructured) error {
 	group, _, _ := unstructured.NestedString(crd.Object, "spec", "group")
 	plural, _, _ := unstructured.NestedString(crd.Object, "spec", "names", "plural")
@@ -142,14 +142,8 @@ func (c *Client) Create(ctx context.Context, u *unstructured.Unstructured) error
 	return err
 }
 
-// Label sets a label of the object by a merge patch, as the smallest update that there is.
-func (c *Client) Label(ctx context.Context, u *unstructured.Unstructured, key, value string) error {
-	patch := fmt.Sprintf(`{"metadata":{"labels":{%q:%q}}}`, key, value)
-	_, err := c.resourceFor(u).Patch(ctx, u.GetName(), "application/merge-patch+json", []byte(patch), metav1.PatchOptions{})
-	return err
-}
-
 // DeleteCRD deletes the CRD of that name and waits until it is gone.
+// All objects of the CRD are deleted with it. A CRD that is not there is an error.
 func (c *Client) DeleteCRD(ctx context.Context, name string) error {
 	if err := c.dynamic.Resource(crds).Delete(ctx, name, metav1.DeleteOptions{}); err != nil {
 		return err

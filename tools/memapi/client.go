@@ -1,5 +1,8 @@
 package memapi
 
+// How does a test change objects while a controller runs? As a user with a name of its own, through the same
+// code as the controller, so that hooks and field managers see it.
+
 import (
 	"bytes"
 	"encoding/json"
@@ -22,6 +25,8 @@ type Client struct {
 // As returns a client with the name of a field manager.
 func (s *Server) As(manager string) Client { return Client{s, manager} }
 
+// sendCall sends a request past the transport, so that a test sees the error of the API server and not
+// one of a client library. path is that of the resource or the object.
 func (c Client) sendCall(verb, path string, query url.Values, contentType string, body []byte) (map[string]any, *apierrors.StatusError) {
 	c.s.t.Helper()
 	query.Set("fieldManager", c.name)
@@ -35,6 +40,7 @@ func (c Client) sendCall(verb, path string, query url.Values, contentType string
 }
 
 // pathOfObject is the path of an object, and whether it exists.
+// A kind that the server does not have ends the test.
 func (c Client) pathOfObject(obj map[string]any) (string, bool) {
 	u := &unstructured.Unstructured{Object: obj}
 	c.s.mu.Lock()
@@ -49,6 +55,8 @@ func (c Client) pathOfObject(obj map[string]any) (string, bool) {
 	return "", false
 }
 
+// pathOf is the path of a resource, in a namespace or without one, as the API server has it: the core
+// group has a prefix of its own.
 func pathOf(k Kind, namespace string) string {
 	path := "/apis/" + k.apiVersion()
 	if k.Group == "" {
@@ -61,6 +69,8 @@ func pathOf(k Kind, namespace string) string {
 }
 
 // Put creates the objects of YAML documents, or replaces their content but for the status, which only [Client.Status] writes.
+// The documents are separated by lines of three dashes. Hooks see these writes like those of a
+// controller.
 func (c Client) Put(documents string) {
 	c.s.t.Helper()
 	for text := range strings.SplitSeq(documents, "\n---\n") {
@@ -73,6 +83,7 @@ func (c Client) Put(documents string) {
 }
 
 // Status changes an object by f and writes its status.
+// f gets the status as it is, or an empty one, and changes it in place.
 func (c Client) Status(resource, namespace, name string, f func(status map[string]any)) {
 	c.s.t.Helper()
 	obj := c.s.Get(resource, namespace, name)
@@ -86,6 +97,8 @@ func (c Client) Status(resource, namespace, name string, f func(status map[strin
 }
 
 // Edit changes an object by f and writes it.
+// It writes what it has read, with its resource version, so that a write in between is a conflict and
+// ends the test.
 func (c Client) Edit(resource, namespace, name string, f func(u *unstructured.Unstructured)) {
 	c.s.t.Helper()
 	u := &unstructured.Unstructured{Object: c.s.Get(resource, namespace, name)}
@@ -93,6 +106,7 @@ func (c Client) Edit(resource, namespace, name string, f func(u *unstructured.Un
 	c.putObject(u.Object, "")
 }
 
+// putObject creates an object, or updates the one that is there. subresource is status or empty.
 func (c Client) putObject(obj map[string]any, subresource string) {
 	c.s.t.Helper()
 	path, exists := c.pathOfObject(obj)
@@ -114,6 +128,7 @@ func (c Client) putObject(obj map[string]any, subresource string) {
 }
 
 // Delete deletes an object.
+// An object that does not exist is an error. With finalizers it is only marked.
 func (c Client) Delete(resource, namespace, name string) {
 	c.s.t.Helper()
 	for _, k := range c.s.servedKinds() {
@@ -133,6 +148,7 @@ func (s *Server) servedKinds() []Kind {
 }
 
 // Get returns a copy of an object; nil if there is none.
+// The resource is the plural name; that two groups have the same one does not happen in these tests.
 func (s *Server) Get(resource, namespace, name string) map[string]any {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -145,6 +161,7 @@ func (s *Server) Get(resource, namespace, name string) map[string]any {
 }
 
 // Into reads an object into a typed one, and reports whether it exists.
+// out is a pointer to a struct of the API. Unknown fields are ignored, as clients do.
 func (s *Server) Into(resource, namespace, name string, out any) bool {
 	s.t.Helper()
 	obj := s.Get(resource, namespace, name)
@@ -162,6 +179,7 @@ func (s *Server) Into(resource, namespace, name string, out any) bool {
 }
 
 // Names returns the objects of a resource as NAMESPACE/NAME, or NAME without a namespace, sorted.
+// It is what tests compare: which objects a controller has made, and which it has removed.
 func (s *Server) Names(resource string) []string {
 	s.mu.Lock()
 	defer s.mu.Unlock()

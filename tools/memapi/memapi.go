@@ -31,6 +31,7 @@ import (
 )
 
 // Kind is a kind that the server has.
+// CRDs that are written to the server add their kinds, one for each served version.
 type Kind struct {
 	Group, Version, Resource, Kind string
 	Namespaced                     bool
@@ -52,6 +53,7 @@ const (
 )
 
 // builtIn are the kinds of a new server, besides those of its tests.
+// The second last column says whether objects have a namespace, the last one whether there is a status.
 var builtIn = []Kind{
 	{"", "v1", "namespaces", "Namespace", false, true},
 	{"", "v1", "configmaps", "ConfigMap", true, false},
@@ -74,6 +76,8 @@ var builtIn = []Kind{
 }
 
 // Call is a request that is about to be answered.
+// Hooks get it before anything is changed. Tests compare [Server.Writes] with what a controller should
+// write.
 type Call struct {
 	// Verb is that of an authorizer: get, list, watch, create, update, patch, apply, delete.
 	Verb, Resource, Subresource, Namespace, Name string
@@ -107,6 +111,8 @@ func (c *Call) String() string {
 }
 
 // Server is an API server in memory.
+// All state is under one lock, and each request is answered under it at once, so that requests have an
+// order as in etcd.
 type Server struct {
 	t testing.TB
 
@@ -129,6 +135,7 @@ type place struct {
 }
 
 // event is a change of an object; nil stands for one that does not exist.
+// The log of events is never cut: a watch may begin at any version.
 type event struct {
 	version       int
 	at            place
@@ -141,6 +148,8 @@ func New(t testing.TB) *Server {
 }
 
 // Run runs a test with a new server in a bubble of testing/synctest, in parallel with other tests.
+// In the bubble, time passes only while all goroutines wait, so that a controller with pauses of minutes
+// is tested in milliseconds.
 func Run(t *testing.T, test func(t *testing.T, s *Server)) {
 	t.Helper()
 	t.Parallel()
@@ -148,12 +157,14 @@ func Run(t *testing.T, test func(t *testing.T, s *Server)) {
 }
 
 // After lets a time pass in the bubble, whose clock is virtual, until all of its goroutines rest.
+// A controller that never rests, because one of its goroutines spins, hangs the test.
 func After(d time.Duration) {
 	time.Sleep(d)
 	synctest.Wait()
 }
 
 // Start runs a controller until the end of the test, which fails if the controller returns an error.
+// The context of the controller ends in the cleanup of the test, before the bubble does.
 func (s *Server) Start(run func(ctx context.Context) error) {
 	ctx, cancel := context.WithCancel(context.Background())
 	ended := make(chan error, 1)
@@ -167,12 +178,14 @@ func (s *Server) Start(run func(ctx context.Context) error) {
 }
 
 // Config connects to the server.
+// Clients use JSON, because the server has no protobuf, and are not throttled.
 func (s *Server) Config() *rest.Config {
 	return &rest.Config{Host: "http://memapi.test", Transport: s, QPS: -1, UserAgent: "test", ContentConfig: rest.ContentConfig{ContentType: "application/json"}}
 }
 
 // Hook calls f with each request before it is answered. An error of f is the answer; a nil one leaves that to the server. Calls are
 // concurrent, and f may use the server.
+// Hooks are called in the order in which they were added, until one of them returns an error.
 func (s *Server) Hook(f func(*Call) error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -180,6 +193,7 @@ func (s *Server) Hook(f func(*Call) error) {
 }
 
 // Writes returns the writes that succeeded since the last call of this function, without dry runs.
+// The order is that in which they were answered. Writes that changed nothing are among them.
 func (s *Server) Writes() []Call {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -189,6 +203,8 @@ func (s *Server) Writes() []Call {
 }
 
 // RoundTrip implements [http.RoundTripper].
+// Errors of the API server are answers with a Status and its code. The only errors of a round trip are
+// those of the request's context and of this code.
 func (s *Server) RoundTrip(r *http.Request) (*http.Response, error) {
 	if err := r.Context().Err(); err != nil {
 		return nil, err
@@ -225,6 +241,8 @@ func (s *Server) RoundTrip(r *http.Request) (*http.Response, error) {
 	return response(code, io.NopCloser(bytes.NewReader(text))), nil
 }
 
+// answerRequest answers a request that is no watch: the code, the object, and the Status in place of
+// both.
 func (s *Server) answerRequest(r *http.Request) (int, map[string]any, *apierrors.StatusError) {
 	c, k, err := s.parseRequest(r)
 	return s.answerCall(r, c, k, err)
@@ -266,6 +284,9 @@ func (s *Server) parseRequest(r *http.Request) (*Call, Kind, *apierrors.StatusEr
 	return c, k, apierrors.NewGenericServerResponse(http.StatusNotFound, c.Verb, k.groupResource(), c.Name, "the server could not find the requested resource", 0, true)
 }
 
+// answerCall answers a request whose path was read. Hooks come first, without the lock, because they may
+// use the server. Reviews of permissions are answered by what hooks made of them. A failure is always a
+// Status, as an API server has it; other errors become bad requests.
 func (s *Server) answerCall(r *http.Request, c *Call, k Kind, failure *apierrors.StatusError) (int, map[string]any, *apierrors.StatusError) {
 	if failure != nil {
 		return 0, nil, failure
@@ -280,10 +301,12 @@ func (s *Server) answerCall(r *http.Request, c *Call, k Kind, failure *apierrors
 	if k.Kind == "" && c.Body != nil {
 		answerReview(c)
 	}
+	// A dry run changes nothing, and hooks see it.
 	c.DryRun = c.DryRun || c.Verb == "delete" && c.Body["dryRun"] != nil // options of a deletion come in the body
 	if c.Verb == "create" {
 		c.Name = (&unstructured.Unstructured{Object: c.Body}).GetName()
 	}
+	// The API server takes the first word of the user agent for the manager that is not named.
 	if c.Manager == "" && c.Verb != "get" && c.Verb != "list" {
 		c.Manager, _, _ = strings.Cut(r.Header.Get("User-Agent"), "/")
 	}
@@ -303,6 +326,7 @@ func (s *Server) answerCall(r *http.Request, c *Call, k Kind, failure *apierrors
 	case "list":
 		return http.StatusOK, s.listObjects(r, c, k, as), nil
 	}
+	// Reviews are not stored.
 	if k.Kind == "" {
 		return http.StatusCreated, c.Body, nil
 	}
@@ -351,6 +375,7 @@ func (c *Call) readBody(r *http.Request) ([]byte, error) {
 }
 
 // answerOfHooks returns the answer of the first hook that has one.
+// Errors that are no Status become internal errors.
 func (s *Server) answerOfHooks(c *Call) *apierrors.StatusError {
 	s.mu.Lock()
 	hooks := s.hooks
@@ -367,6 +392,7 @@ func (s *Server) answerOfHooks(c *Call) *apierrors.StatusError {
 }
 
 // answerReview answers a question about permissions: everything is allowed, unless a hook changes the status.
+// Tests that refuse something do so by hooks on the requests themselves, or change the status here.
 func answerReview(c *Call) {
 	st := map[string]any{"allowed": true}
 	if c.Resource == "selfsubjectrulesreviews" {
@@ -376,6 +402,8 @@ func answerReview(c *Call) {
 	c.Body[status] = st
 }
 
+// listObjects answers a list in the form that the client accepts. It has no pages: limit and continue are
+// ignored.
 func (s *Server) listObjects(r *http.Request, c *Call, k Kind, as func(Kind, map[string]any) map[string]any) map[string]any {
 	items := []any{}
 	for _, obj := range s.matchingObjects(r, c, k) {
@@ -389,6 +417,8 @@ func (s *Server) listObjects(r *http.Request, c *Call, k Kind, as func(Kind, map
 	return map[string]any{"apiVersion": version, "kind": kind, "metadata": map[string]any{"resourceVersion": strconv.Itoa(s.version)}, "items": items}
 }
 
+// matchingObjects returns the objects that the selectors and the namespace of a request allow, in the
+// order of etcd: by namespace and name.
 func (s *Server) matchingObjects(r *http.Request, c *Call, k Kind) (out []map[string]any) {
 	var places []place
 	for at, obj := range s.objects {

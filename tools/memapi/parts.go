@@ -1,5 +1,8 @@
 package memapi
 
+// What else does a client need? Patches, field managers, selectors, watches and discovery, each as far as
+// controllers use it.
+
 import (
 	"encoding/json"
 	"errors"
@@ -21,6 +24,8 @@ import (
 	"k8s.io/apimachinery/pkg/util/managedfields"
 )
 
+// toMap turns a value into maps and lists, with int64 for integers as the API server has them. With a
+// test it reports what cannot be turned; without one it panics, because the value came from JSON.
 func toMap(t testing.TB, v any) map[string]any {
 	text, err := json.Marshal(v)
 	var out map[string]any
@@ -36,6 +41,7 @@ func toMap(t testing.TB, v any) map[string]any {
 	return out
 }
 
+// cloneObject returns a deep copy; nil for nil. Objects in the store are never changed: each reader and writer has a copy.
 func cloneObject(obj map[string]any) map[string]any {
 	if obj == nil {
 		return nil
@@ -44,6 +50,7 @@ func cloneObject(obj map[string]any) map[string]any {
 }
 
 // patchedObject is the object that an update or a patch asks for.
+// A strategic merge patch is treated as a merge patch, so that it replaces lists.
 func patchedObject(contentType string, c *Call, old map[string]any, body []byte) (map[string]any, error) {
 	if c.Verb == "update" {
 		return cloneObject(c.Body), nil
@@ -77,6 +84,8 @@ func patchedObject(contentType string, c *Call, old map[string]any, body []byte)
 // fieldManager is the API server's own code, with types as they appear.
 type fieldManager struct{ *managedfields.FieldManager }
 
+// newFieldManager makes the manager of a kind. The types are deduced from the objects, as for a CRD without a
+// schema, so that lists have one owner.
 func newFieldManager(k Kind, subresource string) fieldManager {
 	gvk := schema.GroupVersionKind{Group: k.Group, Version: k.Version, Kind: k.Kind}
 	m, err := managedfields.NewDefaultCRDFieldManager(managedfields.NewDeducedTypeConverter(), asIs{}, asIs{}, asIs{}, gvk, gvk.GroupVersion(), subresource, nil)
@@ -86,6 +95,8 @@ func newFieldManager(k Kind, subresource string) fieldManager {
 	return fieldManager{m}
 }
 
+// withTypeMeta is a copy of an object with its version and kind, which clients may leave out. nil becomes
+// an object with nothing else.
 func withTypeMeta(k Kind, obj map[string]any) *unstructured.Unstructured {
 	u := &unstructured.Unstructured{Object: cloneObject(obj)}
 	if u.Object == nil {
@@ -96,11 +107,15 @@ func withTypeMeta(k Kind, obj map[string]any) *unstructured.Unstructured {
 	return u
 }
 
+// updateFields gives the manager the fields in which next differs from old.
 func (m fieldManager) updateFields(k Kind, old, next map[string]any, manager string) (map[string]any, error) {
 	out, err := m.Update(withTypeMeta(k, old), withTypeMeta(k, next), manager)
 	return contentOf(out), err
 }
 
+// applyFields merges what a manager applies into the live object. A conflict with another manager is an
+// error unless force is set. If nothing changes, the field manager returns nil, and then the live object
+// is the result.
 func (m fieldManager) applyFields(k Kind, live map[string]any, c *Call, force bool) (map[string]any, error) {
 	u := withTypeMeta(k, c.Body)
 	if k.Namespaced {
@@ -142,6 +157,8 @@ func (asIs) New(kind schema.GroupVersionKind) (runtime.Object, error) {
 }
 
 // partialForm returns the form of objects that a client accepts.
+// Informers of metadata ask for PartialObjectMetadata. In other cases objects are converted by their
+// apiVersion alone, as under the conversion strategy None.
 func partialForm(accept string) func(Kind, map[string]any) map[string]any {
 	if !strings.Contains(accept, "as=PartialObjectMetadata") {
 		return func(k Kind, obj map[string]any) map[string]any {
@@ -159,6 +176,7 @@ func partialForm(accept string) func(Kind, map[string]any) map[string]any {
 }
 
 // matchesSelectors reports whether a list or watch is about an object.
+// A selector that cannot be parsed matches nothing. Fields are the name and the namespace alone.
 func matchesSelectors(r *http.Request, c *Call, obj map[string]any) bool {
 	if obj == nil {
 		return false
@@ -177,6 +195,9 @@ func matchesSelectors(r *http.Request, c *Call, obj map[string]any) bool {
 }
 
 // watchStream returns a stream of events.
+// The first events are the objects of now if the client asks for no version. After that the goroutine
+// sleeps until the log grows. It ends with the context of the request, or when the client closes the
+// stream.
 func (s *Server) watchStream(r *http.Request, c *Call, k Kind) io.ReadCloser {
 	as := partialForm(r.Header.Get("Accept"))
 	in, out := io.Pipe()
@@ -188,6 +209,8 @@ func (s *Server) watchStream(r *http.Request, c *Call, k Kind) io.ReadCloser {
 	var first []map[string]any
 	s.mu.Lock()
 	at, err := strconv.Atoi(q.Get("resourceVersion"))
+	// The API server sends what is there for version 0 and for none, and for clients that ask for it
+	// (KEP-3157).
 	initial := err != nil || at == 0 || q.Get("sendInitialEvents") == "true"
 	if initial {
 		at = s.version
@@ -204,9 +227,11 @@ func (s *Server) watchStream(r *http.Request, c *Call, k Kind) io.ReadCloser {
 			}
 		}
 		if q.Get("sendInitialEvents") == "true" {
+			// The bookmark ends the initial events, as clients expect that list by a watch.
 			mark := as(k, map[string]any{"apiVersion": k.apiVersion(), "kind": k.Kind, "metadata": map[string]any{
 				"resourceVersion": strconv.Itoa(at), "annotations": map[string]any{"k8s.io/initial-events-end": "true"},
 			}})
+			// It tells the client that it has all objects.
 			if send("BOOKMARK", mark) != nil {
 				return
 			}
@@ -221,6 +246,8 @@ func (s *Server) watchStream(r *http.Request, c *Call, k Kind) io.ReadCloser {
 			changed := s.changed
 			at = s.version
 			s.mu.Unlock()
+			// An object that a selector no longer matches is deleted for this client, and one that it
+			// matches from now on is added, as in the API server's watch cache.
 			for _, e := range news {
 				if e.at.GroupResource != k.groupResource() {
 					continue
@@ -252,6 +279,7 @@ func (s *Server) watchStream(r *http.Request, c *Call, k Kind) io.ReadCloser {
 }
 
 // answerDiscovery answers what the server has.
+// It knows the unaggregated form only, which each client falls back to.
 func (s *Server) answerDiscovery(path string) (int, map[string]any, *apierrors.StatusError) {
 	parts := strings.Split(strings.Trim(path, "/"), "/")
 	have := s.servedKinds()

@@ -1,5 +1,8 @@
 package memapi
 
+// How is an object written? The steps are those of the API server: the change, the preconditions, the fields
+// that the server owns, the managers of fields, and the event for watches.
+
 import (
 	"encoding/json"
 	"errors"
@@ -18,6 +21,8 @@ import (
 )
 
 // writeObject changes an object.
+// It follows the order of the API server: the change is computed, preconditions are checked, fields of
+// the server are set, and the field manager notes who owns what.
 func (s *Server) writeObject(r *http.Request, c *Call, k Kind, body []byte) (int, map[string]any, error) {
 	gr, at := k.groupResource(), place{k.groupResource(), c.Namespace, c.Name}
 	old := s.objects[at]
@@ -64,6 +69,7 @@ func (s *Server) writeObject(r *http.Request, c *Call, k Kind, body []byte) (int
 		is.SetNamespace(c.Namespace)
 	}
 	if old != nil {
+		// An empty resource version means that the client does not care, as in Kubernetes.
 		if v := is.GetResourceVersion(); v != "" && v != was.GetResourceVersion() {
 			return 0, nil, apierrors.NewConflict(gr, c.Name, errors.New("the object has been modified; please apply your changes to the latest version and try again"))
 		}
@@ -84,6 +90,8 @@ func (s *Server) writeObject(r *http.Request, c *Call, k Kind, body []byte) (int
 }
 
 // setServerFields sets what is the server's.
+// Writes of the status keep all else, and other writes keep the status. The generation grows with each
+// change outside of metadata and status.
 func (s *Server) setServerFields(k Kind, c *Call, old, next map[string]any) {
 	was, is := &unstructured.Unstructured{Object: old}, &unstructured.Unstructured{Object: next}
 	if k.Status {
@@ -126,6 +134,7 @@ func (s *Server) setServerFields(k Kind, c *Call, old, next map[string]any) {
 	}
 }
 
+// withoutMeta is what counts for the generation: an object without metadata and status.
 func withoutMeta(obj map[string]any) map[string]any {
 	out := map[string]any{}
 	for k, v := range obj {
@@ -137,6 +146,8 @@ func withoutMeta(obj map[string]any) map[string]any {
 }
 
 // storeObject stores an object, unless nothing has changed.
+// An update that changes nothing gets no new resource version, and watches see nothing of it. The last
+// finalizer that goes takes a deleted object with it.
 func (s *Server) storeObject(c *Call, k Kind, at place, old map[string]any, is *unstructured.Unstructured) {
 	if old != nil && is.GetDeletionTimestamp() != nil && len(is.GetFinalizers()) == 0 {
 		if !c.DryRun {
@@ -147,6 +158,7 @@ func (s *Server) storeObject(c *Call, k Kind, at place, old map[string]any, is *
 	if old != nil && reflect.DeepEqual(toMap(nil, old), toMap(nil, is.Object)) {
 		return
 	}
+	// A dry run gets the conditions of an established CRD as well, but no kind is served because of it.
 	if k.Resource == crds {
 		s.establishCRD(is.Object, c.DryRun)
 	}
@@ -158,8 +170,10 @@ func (s *Server) storeObject(c *Call, k Kind, at place, old map[string]any, is *
 }
 
 // nowInSeconds is the time in the bubble of testing/synctest in which the tests run, to the second, as the API server has it.
+// Timestamps of Kubernetes have no fractions.
 func nowInSeconds() time.Time { return time.Now().UTC().Truncate(time.Second) } //nolint:forbidigo // the clock of the bubble
 
+// putStored stores an object, or removes it for nil, and wakes the watches. The caller holds the lock.
 func (s *Server) putStored(at place, obj map[string]any) {
 	s.version++
 	before := s.objects[at]
@@ -176,6 +190,8 @@ func (s *Server) putStored(at place, obj map[string]any) {
 	s.changed = make(chan struct{})
 }
 
+// removeObject deletes an object at once, or marks it if it has finalizers. A second deletion changes
+// nothing. Preconditions are those of metav1.DeleteOptions.
 func (s *Server) removeObject(c *Call, at place, old map[string]any) (int, map[string]any, error) {
 	is := &unstructured.Unstructured{Object: cloneObject(old)}
 	p, _, err := unstructured.NestedMap(c.Body, "preconditions")
@@ -202,6 +218,8 @@ func (s *Server) removeObject(c *Call, at place, old map[string]any) (int, map[s
 }
 
 // establishCRD serves the kinds of a CRD.
+// The conditions are set at once; a real API server takes a moment. A test that wants to see that moment
+// writes the status itself.
 func (s *Server) establishCRD(obj map[string]any, dryRun bool) {
 	var crd struct {
 		Spec struct {

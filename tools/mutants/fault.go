@@ -37,6 +37,7 @@ type fault struct {
 }
 
 // selectTests are the flags of go test that select the tests of a fault: none for all that need no API server.
+// Tests against a real API server take minutes, so a row names those that it needs.
 func (f *fault) selectTests() []string {
 	if f.e2e == "" {
 		return nil
@@ -48,6 +49,7 @@ func (f *fault) selectTests() []string {
 func (f *fault) key() string { return f.in + "\t" + f.broken }
 
 // errTable says that a row of the table does not fit the code any more.
+// It is told apart from faults that survive: the table is to be mended then, and not the tests.
 var errTable = errors.New("the table of faults does not fit the code")
 
 // packageFolder is that of the package that has the fault.
@@ -68,6 +70,9 @@ func (f *fault) applyTo(m *module) (file string, text []byte, err error) {
 	return d.file, text, nil
 }
 
+// changedText is the text of the file with the fault in the declaration d. Exactly one place has to fit,
+// or each call of a function for the form call, so that a row says what it breaks. The result is parsed,
+// so that a row which makes no Go is found before the compiler runs.
 func (f *fault) changedText(d *declaration) ([]byte, error) {
 	said := slices.DeleteFunc([]string{f.returns, f.without, f.call, f.find}, func(s string) bool { return s == "" })
 	if f.broken == "" || len(said) != 1 {

@@ -17,6 +17,8 @@ import (
 // testLimit bounds the time for the tests of one package; a fault that makes them hang is caught.
 const testLimit = 3 * time.Minute
 
+// main exits with 1 if a fault survives, if a row of the table does not fit the code, or if the tests
+// fail without any fault.
 func main() {
 	run := flag.String("run", "", "try only the faults whose function, file or text matches this `regexp`")
 	flag.Parse()
@@ -35,6 +37,7 @@ func main() {
 	}
 }
 
+// tryFaults tries the faults that a regular expression chooses; an empty one chooses all.
 func tryFaults(ctx context.Context, r *runner, pattern string) error {
 	re, err := regexp.Compile(pattern)
 	if err != nil {
@@ -44,6 +47,7 @@ func tryFaults(ctx context.Context, r *runner, pattern string) error {
 }
 
 // allFaults is the table, in the order of the numbers.
+// Numbers are given here, so that rows can be moved and added anywhere.
 func allFaults() []fault {
 	var out []fault
 	for _, part := range [][]fault{schemaFaults, translateFaults, proofFaults, logicFaults, regularFaults, ruleFaults, upstreamFaults, compatFaults, reportFaults, applyFaults, resolveFaults, policyFaults} {
@@ -55,6 +59,8 @@ func allFaults() []fault {
 	return out
 }
 
+// chooseFaults returns the faults that a pattern fits: by the function, its file or what is broken. A row
+// whose function is gone is matched by the rest, and fails later.
 func chooseFaults(all []fault, re *regexp.Regexp, code *module) []fault {
 	var out []fault
 	for _, f := range all {

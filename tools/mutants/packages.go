@@ -10,9 +10,12 @@ import (
 )
 
 // graph has the packages of the module with tests, and what each of them and its tests depends on, by paths in the module.
+// A package without tests is not in it.
 type graph map[string][]string
 
 // loadGraph asks the go command about the packages of the module in dir.
+// The tests of a package depend on more than the package itself, so the go command is asked for the
+// programs of tests.
 func loadGraph(ctx context.Context, dir string) (graph, error) {
 	// The program of a package's tests is PACKAGE.test.
 	const format = `{{if .Module}}{{.Module.Path}} {{.ImportPath}} {{join .Deps " "}}{{end}}`
@@ -50,6 +53,7 @@ var dear = []string{
 }
 
 // testsFor returns the packages whose tests have to catch a fault.
+// The order is that in which they are asked; the first one that fails ends the search.
 func (g graph) testsFor(f *fault) []string {
 	if f.tests != nil {
 		return f.tests

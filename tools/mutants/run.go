@@ -36,6 +36,7 @@ var errSurvived = errors.New("faults that no test catches")
 
 // runAll tries the faults, one at a time, and prints a line for each. The error wraps errSurvived if one was not caught, and errTable
 // if one does not fit the code. In both cases it still tries the others.
+// A line is printed as soon as its fault was tried, because the whole table takes long.
 func (r *runner) runAll(ctx context.Context, chosen []fault) error {
 	if len(chosen) == 0 {
 		return errors.New("no fault matches")
@@ -80,6 +81,7 @@ func (r *runner) runAll(ctx context.Context, chosen []fault) error {
 }
 
 // checkBaseline checks that the tests pass without any fault; otherwise the run would show nothing.
+// Rows with the same tests against an API server share one run of the go command.
 func (r *runner) checkBaseline(ctx context.Context, g graph, chosen []fault) error {
 	whole, single := map[string][]string{}, map[string][]string{} // packages by the pattern of their tests with a cluster; tests by package
 	for i := range chosen {
@@ -135,6 +137,8 @@ type outcome struct {
 }
 
 // runFault tries a fault. The error wraps errTable where the fault does not fit the code.
+// A fault that does not compile is an error of the table, because the compiler would catch it without any
+// test. The tests of further packages are run only if the first ones pass.
 func (r *runner) runFault(ctx context.Context, g graph, f *fault, tmp string) (outcome, error) {
 	file, text, err := f.applyTo(r.code)
 	if err != nil {
@@ -198,6 +202,8 @@ type event struct {
 }
 
 // runTests runs the tests of one package up to the first failure. An error means that they do not compile.
+// -failfast ends a package at its first failure, which is enough to know. Tests that hang are caught: a
+// fault in a loop often shows in that way.
 func (r *runner) runTests(ctx context.Context, which []string, pkg, overlay string) (outcome, error) {
 	// go test itself ends what goes on for a minute longer than its timeout.
 	ctx, cancel := context.WithTimeout(ctx, r.limit+5*time.Minute)
@@ -228,6 +234,7 @@ func (r *runner) runTests(ctx context.Context, which []string, pkg, overlay stri
 }
 
 // readEvents reads the output of go test -json: the first failed test, and the compiler's message if the tests do not compile.
+// The process is not waited for here, so all of its output has to be read.
 func readEvents(stdout io.Reader, pkg string) (o outcome, failed string) {
 	hangs := false
 	lines := bufio.NewReader(stdout)

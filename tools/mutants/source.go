@@ -15,6 +15,8 @@ import (
 )
 
 // module finds declarations in the module in dir. It reads each package once.
+// It reads sources as text and syntax, without types: that is fast, and a row says which function it
+// means.
 type module struct {
 	dir  string
 	pkgs map[string]map[string][]*declaration // by folder and name
@@ -25,6 +27,7 @@ func newModule(dir string) *module {
 }
 
 // declaration is a function, or the variables or constants of one line.
+// The text of the whole file goes with it, because a fault is written into a copy of the file.
 type declaration struct {
 	file  string // relative to the module's root, with slashes
 	text  []byte // of the file
@@ -54,6 +57,8 @@ func (m *module) findDeclaration(in string) (*declaration, error) {
 	return found[0], nil
 }
 
+// readPackage parses the files of a folder, tests aside. Files for other platforms are parsed too: a name
+// that occurs in two of them cannot be in the table.
 func (m *module) readPackage(folder string) error {
 	paths, err := filepath.Glob(filepath.Join(m.dir, filepath.FromSlash(folder), "*.go"))
 	if err != nil {
@@ -108,6 +113,7 @@ func receiverPrefix(d *ast.FuncDecl) string {
 }
 
 // isCallOf tells whether n calls a function or method of this name.
+// The name may be that of a method without its receiver, as isStored for c.isStored(v).
 func isCallOf(n ast.Node, name string) bool {
 	call, ok := n.(*ast.CallExpr)
 	return ok && strings.HasSuffix("."+types.ExprString(call.Fun), "."+name)
@@ -128,6 +134,8 @@ func (d *declaration) findPlaces(what func(n ast.Node, above []ast.Node) (span, 
 }
 
 // decidedPart finds the statement, or the operand of && or ||, that n is or decides.
+// For a && b it is the operand with the operator, so that what is left is an expression. An operand
+// inside of a comparison, an index or an argument decides nothing by itself.
 func (d *declaration) decidedPart(n ast.Node, above []ast.Node) (span, bool) {
 	for _, up := range slices.Backward(above) {
 		switch up := up.(type) {
@@ -162,6 +170,7 @@ func (d *declaration) hasTokens(n ast.Node, code string) bool {
 }
 
 // findRuns finds the texts that have these tokens.
+// White space and comments between tokens do not count, so that reformatting keeps a row valid.
 func (d *declaration) findRuns(code string) []span {
 	at := d.spanOf(d.node)
 	have, want := splitTokens(d.text[at.from:at.to]), splitTokens([]byte(code))
@@ -184,6 +193,7 @@ func sameToken(a, b lexeme) bool { return a.text == b.text }
 
 // splitTokens splits a text into its tokens, without those that only line breaks ask for: the comma or semicolon before a closing
 // bracket, and the semicolon at the end.
+// A comment is no token.
 func splitTokens(text []byte) []lexeme {
 	var s scanner.Scanner
 	file := token.NewFileSet().AddFile("", -1, len(text))

@@ -2,6 +2,8 @@ package main
 
 // applyFaults are faults in code that deletes and overwrites objects. The random test of two apps has found the first three. It
 // needs an API server, so tests without one replace it here.
+// They lie in the planning of what is applied and removed, and in the comparison of live objects with
+// manifests. Most of them would delete or overwrite something of others.
 var applyFaults = []fault{
 	{
 		in: "apply.(*Applier).compareWithLive", find: "ownerIn(obj) != p.ownerOf()", put: `ownerIn(obj) == ""`,

@@ -1,6 +1,8 @@
 package main
 
 // logicFaults are those of the solver.
+// The solver answers whether a formula about values can be true. A wrong no is a false proof that a
+// change is safe; a wrong yes makes a finding undecided, because its witness is not confirmed.
 var logicFaults = []fault{
 	{
 		in: "schema/contain/internal/logic.(*Solver).placeSomeKey", find: "complete = complete && (len(found) > 0 || none)", put: "_ = none",

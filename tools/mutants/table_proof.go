@@ -1,6 +1,8 @@
 package main
 
 // proofFaults are those of the comparison: the walk over two schemas, the search for witnesses, what is made of both.
+// A fault that loses a proof makes checks undecided. One that proves too much is the worst that can
+// happen, because nobody would notice it.
 var proofFaults = []fault{
 	{
 		in: "schema/contain.(*walker).actualCause", find: `if c.findChange(path, o.node, n.node, names, 0); c.first == "" && names != nil {`,

@@ -1,6 +1,8 @@
 package main
 
 // regularFaults are those of the search for strings.
+// The search answers whether a string matches some patterns and not others. Anchors, word boundaries and
+// lengths are where it differs from a textbook.
 var regularFaults = []fault{
 	{
 		in: "schema/contain/internal/regular.(*Pattern).beforeRune", find: "last == noText || !p.fromStart", put: "last == noText",

@@ -1,6 +1,8 @@
 package main
 
 // reportFaults are faults in the consequences of a finding: severities, the configuration, the exit code.
+// Each of them would let a pipeline pass that has to fail, or hide a finding from those who read the
+// report.
 var reportFaults = []fault{
 	{
 		in: "report.(*Report).Failing", find: "if f.Severity == Fail {", put: "if f.Severity == Fail && f.Outcome == Violation {",

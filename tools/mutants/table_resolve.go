@@ -2,6 +2,7 @@ package main
 
 // resolveFaults are faults in the promises of resolvers: access, network addresses, signatures, separation of tenants, limits and
 // fairness.
+// Most of them would give one tenant what belongs to another, or take what nobody has signed.
 var resolveFaults = []fault{
 	{
 		in: "resolve/git.(*mirror).proveAccess", find: "age < wanted.access+1", put: "(age < wanted.access+1 || true)",

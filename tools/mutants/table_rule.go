@@ -1,6 +1,8 @@
 package main
 
 // ruleFaults are those of the translation of validation rules.
+// A rule in CEL becomes a formula. It has three values there: true, false, and an error, which the API
+// server treats as a refusal.
 var ruleFaults = []fault{
 	{in: "schema/contain/internal/celrule.compareNumbers", call: "flip", answers: "o", broken: "5 > self is read as self > 5"},
 	{in: "schema/contain/internal/celrule.computeInt", find: "(b >= 0) == (s >= a)", put: "true", broken: "an addition that overflows is no error"},

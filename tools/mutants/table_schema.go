@@ -1,6 +1,8 @@
 package main
 
 // schemaFaults are those of package schema: what the keyword table reads, the hash that spares comparisons, defaulting.
+// Equal hashes of two schemas count as proof that both are the same, so a keyword that is not in the hash
+// is a false proof.
 var schemaFaults = []fault{
 	{
 		in: "schema.(*Node).computeHash", find: "b.appendFlag('X', n.ExclusiveMaximum)", put: "b.appendFlag('X', false)",

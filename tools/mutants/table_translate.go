@@ -1,6 +1,7 @@
 package main
 
 // translateFaults are those of the translation of schemas into formulas.
+// The formula of a schema has to be true of exactly those values that the API server accepts.
 var translateFaults = []fault{
 	{in: "schema/contain.place.losesNull", without: "!p.node.Nullable", broken: "nullable is ignored: no null is ever accepted"},
 	{

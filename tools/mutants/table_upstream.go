@@ -2,6 +2,7 @@ package main
 
 // upstreamFaults are faults in the fast paths of the API server's validation, and in the code that identifies the API server's
 // version.
+// The budgets among them protect the process that compares: a CRD may come from anybody.
 var upstreamFaults = []fault{
 	{
 		in: "schema/upstream.dearDefaults", find: "p.Default == nil || !mayBeDear(p)", put: "true",

@@ -1,5 +1,8 @@
 package main
 
+// How are files packed so that two builds give the same bytes? Names are sorted, and all times are that of the
+// commit.
+
 import (
 	"archive/tar"
 	"archive/zip"
@@ -20,11 +23,13 @@ type file struct {
 }
 
 // sortedFiles puts files in the order that they have in every run.
+// The order is that of the names, byte by byte.
 func sortedFiles(files []file) []file {
 	return slices.SortedFunc(slices.Values(files), func(a, b file) int { return cmp.Compare(a.name, b.name) })
 }
 
 // tarOf is a tar of the files; names that end in a slash are folders.
+// All headers have the same time and no owner, so that two builds give the same bytes.
 func tarOf(files []file, at time.Time) ([]byte, error) {
 	var out bytes.Buffer
 	w := tar.NewWriter(&out)
@@ -48,6 +53,7 @@ func tarOf(files []file, at time.Time) ([]byte, error) {
 }
 
 // tarGzOf is a tar.gz of the files.
+// Go's gzip writer puts no time and no name into the header unless it is told to.
 func tarGzOf(files []file, at time.Time) ([]byte, error) {
 	data, err := tarOf(files, at)
 	if err != nil {
@@ -63,6 +69,7 @@ func tarGzOf(files []file, at time.Time) ([]byte, error) {
 }
 
 // zipOf is a zip of the files.
+// Windows has no bits for executables, so modes are left out.
 func zipOf(files []file, at time.Time) ([]byte, error) {
 	var out bytes.Buffer
 	w := zip.NewWriter(&out)

@@ -1,5 +1,8 @@
 package main
 
+// What is in a program or an image? The bill of materials comes from the program itself, which has the list of
+// its modules.
+
 import (
 	"bytes"
 	"debug/buildinfo"
@@ -10,9 +13,12 @@ import (
 )
 
 // bom is a bill of materials, in CycloneDX's JSON.
+// One goes with each archive, and one for each platform refers to the image.
 type bom struct{ json []byte }
 
 // billOf lists the modules in a program, as the Go linker has recorded them, and the packages in an image.
+// A module that go.mod replaces is listed as the one that was built. Packages are nil for a program
+// without an image.
 func (r *release) billOf(p program, packages []debianPackage) (bom, error) {
 	info, err := buildinfo.ReadFile(p.path)
 	if err != nil {

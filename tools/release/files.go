@@ -1,5 +1,8 @@
 package main
 
+// What do people download? Archives with the program, completions and man pages, the Helm chart, and the
+// manifests.
+
 import (
 	"bytes"
 	"context"
@@ -19,7 +22,9 @@ import (
 )
 
 // buildFiles writes what people download beside the image.
+// Each platform has an archive and a bill of materials. The chart and the manifests are the same for all.
 func (r *release) buildFiles(_ context.Context, programs []program) error {
+	// They are made once, because each platform has the same.
 	shared, err := r.sharedFiles()
 	if err != nil {
 		return err
@@ -61,6 +66,7 @@ func (r *release) buildFiles(_ context.Context, programs []program) error {
 }
 
 // sharedFiles are those of all archives: the licence, completions and man pages.
+// They come out of the command itself, so that they cannot differ from it.
 func (r *release) sharedFiles() (out []file, err error) {
 	for _, name := range []string{"LICENSE", "README.md"} {
 		data, err := os.ReadFile(name)
@@ -83,6 +89,7 @@ func (r *release) sharedFiles() (out []file, err error) {
 		out = append(out, file{name: "completions/" + name, mode: 0o644, content: text.Bytes()})
 	}
 	// kubectl completes a plugin by a program of this name beside it.
+	// The program of that name asks the plugin itself, as the shells do.
 	out = append(out, file{name: "completions/kubectl_complete-sluice", mode: 0o755, content: []byte("#!/bin/sh\nexec sluice __complete \"$@\"\n")})
 	dir := r.pathTo("build", "man")
 	if err := os.MkdirAll(dir, 0o750); err != nil {
@@ -97,6 +104,7 @@ func (r *release) sharedFiles() (out []file, err error) {
 }
 
 // filesBelow reads a folder; their names in an archive begin with into.
+// All files get mode 0644: neither man pages nor charts have programs among them.
 func filesBelow(dir fs.FS, into string) (out []file, err error) {
 	err = fs.WalkDir(dir, ".", func(name string, d fs.DirEntry, err error) error {
 		if err != nil || d.IsDir() {
@@ -110,6 +118,8 @@ func filesBelow(dir fs.FS, into string) (out []file, err error) {
 }
 
 // writeChart writes the Helm chart with the version and the image of the release.
+// The chart in the sources has 0.0.0 for the version and no image. A line that is missing is an error, so
+// that no release goes out with the version of the sources.
 func (r *release) writeChart() error {
 	chart, err := fs.Sub(config.Chart(), "chart")
 	if err != nil {
@@ -120,6 +130,7 @@ func (r *release) writeChart() error {
 		return err
 	}
 	number := strings.TrimPrefix(r.version, "v")
+	// The lines are searched with their line breaks, so that no other line can be hit.
 	changes := map[string][][2]string{
 		"sluice/Chart.yaml":  {{"\nversion: 0.0.0\n", "\nversion: " + number + "\n"}, {"\nappVersion: 0.0.0\n", "\nappVersion: " + r.version + "\n"}},
 		"sluice/values.yaml": {{"\nimage: \"\"\n", "\nimage: " + r.imageReference() + "\n"}},
@@ -140,6 +151,8 @@ func (r *release) writeChart() error {
 	return r.writeFile("sluice-"+number+".tgz", data)
 }
 
+// writeFile writes a file into the folder of the release, under its final name; nothing is published before all files are
+// complete.
 func (r *release) writeFile(name string, data []byte) error {
 	return os.WriteFile(r.pathTo(name), data, 0o644) //nolint:gosec // what is to be published
 }

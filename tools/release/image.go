@@ -1,5 +1,8 @@
 package main
 
+// What is in the image, and who can check it? The program, git with its libraries, and roots of trust; bills of
+// materials and the provenance refer to the image by its digest.
+
 import (
 	"archive/tar"
 	"bytes"
@@ -25,6 +28,7 @@ import (
 )
 
 // debianPackage is a package of which the image has some files. The resolver git runs git to read packs; everything runs without C.
+// Versions are those of the Debian release on which this runs, and are noted in the bill of materials.
 type debianPackage struct {
 	name string
 	// files are patterns of path.Match.
@@ -33,6 +37,8 @@ type debianPackage struct {
 	version, arch string
 }
 
+// debianPackages lists what the image needs beside the program: git with its libraries, the loader, and
+// the roots of trust. Nothing else of Debian is in it, and no shell.
 func debianPackages() []debianPackage {
 	return []debianPackage{
 		{name: "git", files: []string{"usr/bin/git"}},
@@ -45,6 +51,8 @@ func debianPackages() []debianPackage {
 
 // buildImage writes the image of all platforms of linux as an OCI layout, and its digest. Bills of materials and the provenance are
 // artifacts that refer to it.
+// The layout has an index at its top, so that one name stands for all platforms. What refers to the image
+// names the digest of that index.
 func (r *release) buildImage(ctx context.Context, programs []program) error {
 	index := mutate.IndexMediaType(empty.Index, types.OCIImageIndex)
 	var boms []bom
@@ -90,6 +98,7 @@ func (r *release) buildImage(ctx context.Context, programs []program) error {
 	for _, b := range boms {
 		attachments["application/vnd.cyclonedx+json"] = append(attachments["application/vnd.cyclonedx+json"], b.json)
 	}
+	// The order is fixed, so that two builds write the same index.
 	for _, kind := range []string{"application/vnd.cyclonedx+json", "application/vnd.in-toto+json"} {
 		for _, content := range attachments[kind] {
 			artifact, err := artifactOf(kind, content, *subject)
@@ -116,6 +125,7 @@ func (r *release) buildImage(ctx context.Context, programs []program) error {
 }
 
 // artifactOf is content that refers to a subject, as OCI 1.1 has it.
+// The type of the artifact is that of its config, as registries that know no artifactType read it.
 func artifactOf(kind string, content []byte, subject v1.Descriptor) (v1.Image, error) {
 	image := mutate.MediaType(empty.Image, types.OCIManifestSchema1)
 	image = mutate.ConfigMediaType(image, types.MediaType(kind))
@@ -131,11 +141,14 @@ func artifactOf(kind string, content []byte, subject v1.Descriptor) (v1.Image, e
 }
 
 // platformImage is the image of one platform: a layer with git and certificates, which changes rarely, and one with the program.
+// It has no base image: nothing is in it that is not listed here. The zone file comes from Go, so that
+// times with zones work without Debian's.
 func (r *release) platformImage(ctx context.Context, p program) (v1.Image, []debianPackage, error) {
 	base, packages, err := r.debianFiles(ctx, p.arch)
 	if err != nil {
 		return nil, nil, err
 	}
+	// The zone file of the Go that builds the program goes with it.
 	zones, err := runCommand(ctx, nil, "go", "env", "GOROOT")
 	if err != nil {
 		return nil, nil, err
@@ -157,6 +170,7 @@ func (r *release) platformImage(ctx context.Context, p program) (v1.Image, []deb
 	if err != nil {
 		return nil, nil, err
 	}
+	// The program has a layer of its own, so that a new release sends that layer alone.
 	own := []file{{name: "usr/bin/sluice", mode: 0o755, content: binary}, {name: "usr/share/doc/sluice/LICENSE", mode: 0o644, content: licence}}
 	image := mutate.ConfigMediaType(mutate.MediaType(empty.Image, types.OCIManifestSchema1), types.OCIConfigJSON)
 	for _, files := range [][]file{base, own} {
@@ -172,6 +186,7 @@ func (r *release) platformImage(ctx context.Context, p program) (v1.Image, []deb
 	if err != nil {
 		return nil, nil, err
 	}
+	// The image keeps its own copy, which must not change.
 	config = config.DeepCopy()
 	config.OS, config.Architecture, config.Created = p.os, p.arch, v1.Time{Time: r.time}
 	config.Config = v1.Config{
@@ -187,6 +202,7 @@ func (r *release) platformImage(ctx context.Context, p program) (v1.Image, []deb
 }
 
 // withFolders adds the folders of files.
+// Container runtimes make missing folders with modes of their own, which differ.
 func withFolders(files []file) []file {
 	seen := map[string]bool{}
 	out := slices.Clone(files)
@@ -206,6 +222,8 @@ func withFolders(files []file) []file {
 
 // debianFiles downloads packages for an architecture, which apt verifies, and takes the files that the image needs with the
 // copyright of each package.
+// apt has folders of its own here, so that neither the packages nor the sources of this machine matter,
+// and each architecture can be downloaded on any. The signatures are those of Debian's archive.
 func (r *release) debianFiles(ctx context.Context, arch string) ([]file, []debianPackage, error) {
 	dir := r.pathTo("build", "debian-"+arch)
 	for _, d := range []string{"state/lists/partial", "cache/archives/partial", "packages"} {
@@ -233,6 +251,7 @@ func (r *release) debianFiles(ctx context.Context, arch string) ([]file, []debia
 		if err := os.MkdirAll(into, 0o755); err != nil { //nolint:gosec // as above
 			return nil, nil, err
 		}
+		// apt-get download writes into the working folder and has no option for another one.
 		script := `cd "$1" && shift && exec apt-get "$@"`
 		if _, err := runCommand(ctx, nil, "sh", append([]string{"-c", script, "sh", into}, append(options, "download", p.name)...)...); err != nil {
 			return nil, nil, err
@@ -267,6 +286,7 @@ func (r *release) debianFiles(ctx context.Context, arch string) ([]file, []debia
 
 // takeFiles returns the files of a package's tar that the image has. Each pattern fits something, but those of the loader, whose place
 // depends on the architecture.
+// Links are taken as links. The copyright belongs to each package, as its licence asks.
 func (p *debianPackage) takeFiles(data []byte) (out []file, err error) {
 	patterns := append(slices.Clone(p.files), "usr/share/doc/"+p.name+"/copyright")
 	in := tar.NewReader(bytes.NewReader(data))
@@ -283,6 +303,7 @@ func (p *debianPackage) takeFiles(data []byte) (out []file, err error) {
 			ok, err := path.Match(pattern, name)
 			return ok && err == nil
 		})
+		// Folders are made again by withFolders, with modes that are known.
 		if !fits || h.Typeflag == tar.TypeDir {
 			continue
 		}
@@ -292,6 +313,7 @@ func (p *debianPackage) takeFiles(data []byte) (out []file, err error) {
 		}
 		out = append(out, f)
 	}
+	// The copyright alone would mean that Debian has moved the files.
 	if len(out) < 2 {
 		return nil, fmt.Errorf("the package %s has %d of the files %v", p.name, len(out), patterns)
 	}
@@ -299,6 +321,7 @@ func (p *debianPackage) takeFiles(data []byte) (out []file, err error) {
 }
 
 // revisionLabel is the commit, or says that there is none that has the sources.
+// It is a label of the image, by which people find the sources.
 func (r *release) revisionLabel() string {
 	if r.dirty {
 		return r.commit + "-dirty"
@@ -308,6 +331,7 @@ func (r *release) revisionLabel() string {
 
 // provenanceOf is a statement of in-toto with SLSA's predicate: from which commit, how. Sources with changes have no digest, only an
 // annotation about the commit that was changed.
+// A statement about changed sources must not claim a digest: nobody could build the same from the commit.
 func (r *release) provenanceOf(digest v1.Hash) ([]byte, error) {
 	source := map[string]any{"uri": "git+https://sluice.dev", "digest": map[string]string{"gitCommit": r.commit}}
 	if r.dirty {

@@ -20,6 +20,7 @@ import (
 	"time"
 )
 
+// main reads the flags and exits with 2 on any error; there is no other outcome than a complete release.
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	defer stop()
@@ -38,11 +39,14 @@ func main() {
 }
 
 // release is one release in the making.
+// The fields are set in three steps: by flags, by [release.describeCommit], and while the files are
+// written.
 type release struct {
 	// version is what git describe says, unless it is set.
 	version, image, out string
 	platforms           []string
 	// flags are more of those with which the programs are built.
+	// Tests add some that make the build faster.
 	flags []string
 	// time is that of the commit, commit its name.
 	time   time.Time
@@ -56,16 +60,20 @@ type release struct {
 // imageReference is the image with its tag.
 func (r *release) imageReference() string { return r.image + ":" + r.version }
 
+// runRelease builds all into a folder beside the one that is wanted, and renames it at the end, so that
+// an error leaves what was there.
 func (r *release) runRelease(ctx context.Context, only string) error {
 	if r.image == "" {
 		return errors.New("--image is missing: name the image without a tag, such as registry.example.com/sluice")
 	}
+	// The image takes longest to build, so that the files can be made alone.
 	if only != "" && only != "image" && only != "files" {
 		return fmt.Errorf("--only=%s: want image or files", only)
 	}
 	if err := r.describeCommit(ctx); err != nil {
 		return err
 	}
+	// The folder beside it is on the same file system, so that the rename at the end is one step.
 	out, err := filepath.Abs(r.out) // other programs take a relative folder for one below another place
 	if err != nil {
 		return err
@@ -101,6 +109,8 @@ func (r *release) runRelease(ctx context.Context, only string) error {
 }
 
 // describeCommit asks git for the commit, its time and the version.
+// Sources with changes get a version that says so. A tag of an image has few letters, so others are
+// refused here and not by the registry in the end.
 func (r *release) describeCommit(ctx context.Context) error {
 	out, err := runCommand(ctx, nil, "git", "log", "-1", "--format=%H %ct")
 	if err != nil {
@@ -130,14 +140,17 @@ func (r *release) describeCommit(ctx context.Context) error {
 	return nil
 }
 
+// pathTo is a path in the folder of the release. Names are final ones, or below build, which is removed at the end.
 func (r *release) pathTo(names ...string) string {
 	return filepath.Join(append([]string{r.dir}, names...)...)
 }
 
 // program is a built program.
+// One is built for each platform, and goes into an archive; those for linux go into the image as well.
 type program struct{ os, arch, path string }
 
 // buildPrograms builds the programs without C, so that they run in an empty root.
+// -trimpath and the stamped version make the same program on each machine.
 func (r *release) buildPrograms(ctx context.Context) (out []program, err error) {
 	for _, platform := range r.platforms {
 		goos, arch, ok := strings.Cut(platform, "/")
@@ -163,6 +176,7 @@ func (r *release) buildPrograms(ctx context.Context) (out []program, err error) 
 }
 
 // runCommand runs a program and returns its output. Its error includes its standard error.
+// env is added to the environment of this process; nil adds nothing.
 func runCommand(ctx context.Context, env []string, name string, args ...string) (string, error) {
 	cmd := exec.CommandContext(ctx, name, args...) //nolint:gosec // the commands of this package, and the one that --sign names
 	cmd.Env = append(os.Environ(), env...)

@@ -1,5 +1,8 @@
 package schemagen
 
+// How do schemas change in upgrades? One to three keywords at random places, each in a way that authors change
+// it.
+
 import (
 	"maps"
 	"slices"
@@ -8,6 +11,8 @@ import (
 )
 
 // Change returns a copy of the schema with one to three changes, of the kinds that real upgrades make.
+// The result is structural mostly, but the API server may refuse it, for example for a default that the
+// changed schema forbids. Callers who need a valid CRD ask the validation and draw again.
 func (g *Gen) Change(root *props) *props {
 	out := root.DeepCopy()
 	for range 1 + g.IntN(3) {
@@ -16,8 +21,11 @@ func (g *Gen) Change(root *props) *props {
 	return out
 }
 
+// changeBelow walks down at random and changes the schema at which it stops. The root itself is never
+// changed: it stays an object with a spec.
 func (g *Gen) changeBelow(p *props, depth int) {
 	keys := slices.Sorted(maps.Keys(p.Properties))
+	// Three of five times the walk goes on, so that changes lie at all depths.
 	if depth == 0 || g.chance(60) {
 		switch {
 		case len(keys) > 0 && (depth == 0 || g.chance(80)):
@@ -37,17 +45,22 @@ func (g *Gen) changeBelow(p *props, depth int) {
 	g.changeNode(p)
 }
 
+// changeNode makes one change. Some draws change nothing, because the keyword does not go with the type;
+// they leave a schema that is compared with itself.
 func (g *Gen) changeNode(p *props) {
 	keys := slices.Sorted(maps.Keys(p.Properties))
 	switch g.IntN(22) {
+	// Another type in place of this one, with keywords of its own.
 	case 0:
 		*p = *g.drawNode(1)
 	case 1:
 		p.Nullable = !p.Nullable
+	// A property is gone, so stored values of it are pruned.
 	case 2:
 		if len(keys) > 0 {
 			delete(p.Properties, pickOne(g, keys))
 		}
+	// A property is new. Unknown fields of that name may be stored below a schema that keeps them.
 	case 3:
 		if p.Type == "object" && p.AdditionalProperties == nil {
 			if p.Properties == nil {
@@ -55,12 +68,14 @@ func (g *Gen) changeNode(p *props) {
 			}
 			p.Properties[pickOne(g, names)] = *g.drawNode(1)
 		}
+	// A property becomes required.
 	case 4:
 		if len(keys) > 0 {
 			p.Required = append(p.Required, pickOne(g, keys))
 		}
 	case 5:
 		p.Required = nil
+	// A property gets a default, loses it or has another one.
 	case 6:
 		if len(keys) > 0 {
 			k := pickOne(g, keys)
@@ -71,6 +86,7 @@ func (g *Gen) changeNode(p *props) {
 			}
 			p.Properties[k] = c
 		}
+	// Unknown fields are no longer kept.
 	case 7:
 		p.XPreserveUnknownFields = nil
 	case 8:
@@ -80,6 +96,8 @@ func (g *Gen) changeNode(p *props) {
 				delete(p.Properties, pickOne(g, keys))
 			}
 		}
+	// The junctors go, or others take their place. A new schema may refuse what the old one accepts in
+	// either case.
 	case 9:
 		if p.Type == "object" && len(keys) > 0 {
 			p.AnyOf, p.OneOf, p.AllOf, p.Not = nil, nil, nil, nil
@@ -87,6 +105,7 @@ func (g *Gen) changeNode(p *props) {
 				g.addJunctor(p)
 			}
 		}
+	// The enum goes, or is another one.
 	case 10:
 		if p.Type == "string" {
 			p.Enum = nil
@@ -94,6 +113,8 @@ func (g *Gen) changeNode(p *props) {
 				p.Enum = g.drawEnum()
 			}
 		}
+	// The pattern goes, or is another one. It comes twice as often as others, because patterns are
+	// compared by automata.
 	case 11, 12:
 		if p.Type == "string" {
 			p.Pattern = ""
@@ -105,6 +126,7 @@ func (g *Gen) changeNode(p *props) {
 		if p.Type == "string" {
 			p.Format = pickOne(g, formats)
 		}
+	// Other bounds, and sometimes other divisors, enums or formats. The type stays.
 	case 14, 15:
 		if p.Type == "integer" || p.Type == "number" {
 			q := g.drawNumber(p.Type)
@@ -113,6 +135,8 @@ func (g *Gen) changeNode(p *props) {
 				p.MultipleOf, p.Enum, p.Format = q.MultipleOf, q.Enum, q.Format
 			}
 		}
+	// An integer is a number, but not each number is an integer. Formats of the one mean nothing for the
+	// other.
 	case 16:
 		switch p.Type {
 		case "integer":
@@ -123,6 +147,7 @@ func (g *Gen) changeNode(p *props) {
 		case "number":
 			p.Type = "integer"
 		}
+	// The length of a list has other bounds. A bound of zero leaves the empty list alone.
 	case 17:
 		if p.Type == "array" {
 			p.MaxItems, p.MinItems = nil, nil
@@ -130,6 +155,7 @@ func (g *Gen) changeNode(p *props) {
 				p.MaxItems = new(int64(g.IntN(4)))
 			}
 		}
+	// A list becomes a set or an atomic list. Sets need scalars as items.
 	case 18:
 		if p.Type == "array" {
 			p.XListType, p.XListMapKeys = nil, nil
@@ -141,6 +167,7 @@ func (g *Gen) changeNode(p *props) {
 		if p.Type == "string" {
 			p.MaxLength = new(int64(g.IntN(6)))
 		}
+	// An object may have fewer or more properties.
 	case 20:
 		if p.Type == "object" {
 			p.MinProperties, p.MaxProperties = nil, nil
@@ -148,6 +175,8 @@ func (g *Gen) changeNode(p *props) {
 				p.MaxProperties = new(int64(g.IntN(4)))
 			}
 		}
+	// Other rules, or none. Rules over properties that another change removes do not compile, and the
+	// API server refuses such a schema.
 	case 21:
 		if p.Type == "object" && len(keys) > 0 {
 			p.XValidations = nil

@@ -1,11 +1,16 @@
 package schemagen
 
+// Which changes of a CRD cost most to compare? Each pair here makes one thing large: the number of fields, the
+// length of a pattern, the depth of rules. Tests hold the budget against them.
+
 import (
 	"fmt"
 	"strings"
 )
 
 // HostilePair is a change of a large CRD of Widgets, as YAML in flow style.
+// Each is about as large as the size that was asked for, so that the cost of one byte can be compared
+// between kinds.
 type HostilePair struct{ Name, Old, New string }
 
 // hostile makes the pairs of one size.
@@ -17,6 +22,7 @@ func (h hostile) joinMany(each int, part func(i int) string) string {
 }
 
 // joinParts joins n parts.
+// The separator is that of flow style, which is the shortest YAML.
 func joinParts(n int, part func(i int) string) string {
 	var b strings.Builder
 	for i := range n {
@@ -29,22 +35,27 @@ func joinParts(n int, part func(i int) string) string {
 }
 
 // manyFields are many properties of one object.
+// The names have a fixed length, so that the number of fields follows from the size.
 func (h hostile) manyFields(each int, schema func(i int) string) string {
 	return h.joinMany(each, func(i int) string { return fmt.Sprintf("f%06d: {%s}", i, schema(i)) })
 }
 
 // objectWithRules is a property s with a list, a number and many optional fields, under rules.
+// The bounds on the list and the map keep the estimated cost of most rules below the API server's limit,
+// so that they are evaluated.
 func objectWithRules(rules string) string {
 	return "s: {type: object, properties: {number: {type: integer}, l: {type: array, maxItems: 5, items: {type: string, maxLength: 9}}, " +
 		"m: {type: object, maxProperties: 5, additionalProperties: {type: string, maxLength: 9}}}, x-kubernetes-validations: [" + rules + "]}"
 }
 
 // manyRules are many rules on one object.
+// All of them are read, and compiled, for one object.
 func (h hostile) manyRules(each int, rule func(i int) string) string {
 	return objectWithRules(h.joinMany(each, func(i int) string { return `{rule: "` + rule(i) + `"}` }))
 }
 
 // nestedChains nest objects, one in the other, each with more, and the leaf in the innermost one.
+// A chain costs depth times each bytes. There are as many chains as fit, at least one.
 func (h hostile) nestedChains(depth, each int, more, leaf string) string {
 	return h.joinMany(depth*each, func(i int) string {
 		return fmt.Sprintf("c%d: {type: object, %sproperties: {", i, more) + strings.Repeat("o: {type: object, "+more+"properties: {", depth) + "x: {" + leaf + "}" + strings.Repeat("}}", depth+1)
@@ -52,17 +63,20 @@ func (h hostile) nestedChains(depth, each int, more, leaf string) string {
 }
 
 // versionWith is one version with the given properties in its spec.
+// The text is in flow style and has no line break.
 func versionWith(name string, storage bool, properties string) string {
 	return fmt.Sprintf("{name: %s, served: true, storage: %t, schema: {openAPIV3Schema: {type: object, properties: {spec: {type: object, properties: {%s}}}}}}", name, storage, properties)
 }
 
 // widgetsCRD is a CRD with the given versions.
+// It is all of a CRD but its schemas, in two lines.
 func widgetsCRD(versions string) string {
 	return `{apiVersion: apiextensions.k8s.io/v1, kind: CustomResourceDefinition, metadata: {name: widgets.example.com}, spec: {group: example.com,
 names: {kind: Widget, listKind: WidgetList, plural: widgets, singular: widget}, scope: Namespaced, versions: [` + versions + "]}}\n"
 }
 
 // manyVersions are many versions, of which the last is stored.
+// All versions are served, so that each may read what each other has written.
 func (h hostile) manyVersions(each int, properties func(i int) string) string {
 	n := max(2, h.size/each)
 	return widgetsCRD(joinParts(n, func(i int) string { return versionWith(fmt.Sprintf("v%d", i+1), i == n-1, properties(i)) }))
@@ -70,6 +84,9 @@ func (h hostile) manyVersions(each int, properties func(i int) string) string {
 
 // Hostile returns changes of CRDs of about size bytes. Each is made to cost a lot in one way: many values, patterns, rules, fields,
 // unions, levels, versions, or defaults, or one huge one.
+// Both sides of a pair differ as little as they can: the comparison cannot stop early, neither because
+// both are equal nor because a witness is found at once. turn is 0 for the old side and 1 for the new
+// one.
 func Hostile(size int) []HostilePair {
 	h := hostile{size}
 	both := func(name string, change func(turn int) string) HostilePair {

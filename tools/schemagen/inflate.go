@@ -1,5 +1,8 @@
 package schemagen
 
+// Which costs has nobody thought of? A random schema gets a few things that are many or huge, in combinations
+// that no list has.
+
 import (
 	"fmt"
 	"maps"
@@ -13,6 +16,8 @@ import (
 // Inflate makes one to three things in a schema many or huge, each at a random place: properties, required names, branches, enum values,
 // rules, bounds, patterns, levels, defaults. n is how many, or how huge, within two orders of magnitude. Unlike [Hostile] it mixes what
 // costs: it is for searching costs that nobody has thought of.
+// The schema may become one that the API server refuses. A comparison must end within its budget for
+// these too, because files are compared before anybody installs them.
 func (g *Gen) Inflate(root *props, n int) *props {
 	out := root.DeepCopy()
 	for range 1 + g.IntN(3) {
@@ -21,6 +26,8 @@ func (g *Gen) Inflate(root *props, n int) *props {
 	return out
 }
 
+// inflateBelow walks down through properties and items at random. It does not enter maps, whose values
+// are inflated as lists are.
 func (g *Gen) inflateBelow(p *props, n, depth int) {
 	if keys := slices.Sorted(maps.Keys(p.Properties)); len(keys) > 0 && (depth == 0 || g.chance(60)) {
 		k := pickOne(g, keys)
@@ -37,6 +44,7 @@ func (g *Gen) inflateBelow(p *props, n, depth int) {
 }
 
 // inflateOne makes one thing of p many or huge.
+// Booleans and values of any type can only have many branches.
 func (g *Gen) inflateOne(p *props, n int) {
 	switch p.Type {
 	case "object":
@@ -52,6 +60,8 @@ func (g *Gen) inflateOne(p *props, n int) {
 	}
 }
 
+// inflateObject makes one of nine things of an object many or huge. A map has no properties, so only its
+// number of keys can grow.
 func (g *Gen) inflateObject(p *props, n int) {
 	if p.AdditionalProperties != nil {
 		p.MinProperties, p.MaxProperties = new(g.hugeBound(n)), nil
@@ -118,6 +128,8 @@ func (g *Gen) inflateObject(p *props, n int) {
 	}
 }
 
+// inflateList makes a bound, the keys or the default of a list huge. A list without a bound under a rule
+// with two loops is what the API server estimates as the most costly.
 func (g *Gen) inflateList(p *props, n int) {
 	switch g.IntN(4) {
 	case 0:
@@ -149,6 +161,8 @@ func (g *Gen) inflateList(p *props, n int) {
 	}
 }
 
+// inflateString makes the enum, a bound or the pattern of a string huge. Counted repetitions and
+// alternatives are what makes automata large.
 func (g *Gen) inflateString(p *props, n int) {
 	switch g.IntN(6) {
 	case 0:
@@ -174,6 +188,7 @@ func (g *Gen) inflateString(p *props, n int) {
 }
 
 // inflateBranches gives p many branches of one junctor.
+// The branches exclude each other or overlap, by the type.
 func (g *Gen) inflateBranches(p *props, n int) {
 	branches := make([]props, n)
 	for i := range branches {
@@ -197,6 +212,7 @@ func (g *Gen) inflateBranches(p *props, n int) {
 }
 
 // anyRule returns a rule about p, the i-th of many.
+// Names that CEL cannot write as they are get a rule that is always true.
 func (g *Gen) anyRule(p *props, i int) string {
 	keys := slices.Sorted(maps.Keys(p.Properties))
 	if len(keys) == 0 {
@@ -230,6 +246,7 @@ func (g *Gen) hugeBound(n int) int64 {
 	return int64(n) * int64(n)
 }
 
+// numbersBelow is an enum of the integers from 0 to n-1.
 func numbersBelow(n int) []apiextensionsv1.JSON {
 	out := make([]apiextensionsv1.JSON, n)
 	for i := range out {

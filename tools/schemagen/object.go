@@ -1,5 +1,7 @@
 package schemagen
 
+// Which objects does a schema meet? Most that are drawn fit it, some nearly, and a few not at all.
+
 import (
 	"maps"
 	"regexp"
@@ -11,6 +13,7 @@ import (
 )
 
 // Object returns an object of the resource, mostly as the schema wants it: kind and apiVersion are example.com/v1 Example.
+// A schema that draws no object, which happens now and then, gives an empty one.
 func (g *Gen) Object(root *props) map[string]any {
 	v, _ := g.Value(root, 0).(map[string]any)
 	if v == nil {
@@ -22,6 +25,8 @@ func (g *Gen) Object(root *props) map[string]any {
 }
 
 // Value returns a value for the schema. About one part in twenty is not as the schema wants it.
+// Values that fit are what proofs are about; the others show that validation and the prover refuse the
+// same.
 func (g *Gen) Value(p *props, depth int) any {
 	if g.chance(2) {
 		return g.drawJunk(depth)
@@ -52,6 +57,8 @@ func (g *Gen) Value(p *props, depth int) any {
 	return g.drawJunk(depth)
 }
 
+// drawInteger draws from numbers around the bounds, because faults in comparisons show there. One in a
+// hundred is beyond 32 bits.
 func (g *Gen) drawInteger(p *props) int64 {
 	around := []int64{0, 1, int64(g.IntN(20) - 5)}
 	if p.Minimum != nil {
@@ -73,6 +80,8 @@ func (g *Gen) drawInteger(p *props) int64 {
 	return v
 }
 
+// drawText tries a dozen words for one that fits the pattern, the lengths and the format. If none does,
+// it returns the last one. Length counts bytes here, which only matters for é.
 func (g *Gen) drawText(p *props) string {
 	best := pickOne(g, words)
 	var re *regexp.Regexp
@@ -97,6 +106,7 @@ func (g *Gen) drawText(p *props) string {
 	return best
 }
 
+// drawList draws up to two items, or more if the schema asks for more. One in ten lists ignores a bound.
 func (g *Gen) drawList(p *props, depth int) any {
 	n := g.IntN(3)
 	if p.MinItems != nil && g.chance(90) {
@@ -119,9 +129,12 @@ func (g *Gen) drawList(p *props, depth int) any {
 	return out
 }
 
+// drawRecord draws an object. Required fields are there but for three of a hundred; of objects with many
+// properties only some are, so that values stay small.
 func (g *Gen) drawRecord(p *props, depth int) any {
 	out := map[string]any{}
 	keys := slices.Sorted(maps.Keys(p.Properties))
+	// Otherwise an object of an inflated schema would have thousands of fields.
 	few := len(keys) > 12 // of large objects only some fields
 	for _, k := range keys {
 		c := p.Properties[k]
@@ -147,6 +160,7 @@ func (g *Gen) drawRecord(p *props, depth int) any {
 }
 
 // drawJunk returns a small value of any type.
+// Deeper than six levels it is a scalar.
 func (g *Gen) drawJunk(depth int) any {
 	n := g.IntN(9)
 	if depth > 6 {
@@ -172,6 +186,7 @@ func (g *Gen) drawJunk(depth int) any {
 }
 
 // Mutate changes one to three places of a value in place and returns it.
+// It keeps apiVersion, kind and metadata, without which no object is one.
 func (g *Gen) Mutate(v map[string]any) map[string]any {
 	for range 1 + g.IntN(3) {
 		g.mutateIn(v, true)
@@ -179,6 +194,8 @@ func (g *Gen) Mutate(v map[string]any) map[string]any {
 	return v
 }
 
+// mutateIn changes one place of a map or a list, or goes further down: it changes a scalar a little,
+// removes a field, replaces a value, or adds a field that the schema may not know.
 func (g *Gen) mutateIn(v any, root bool) {
 	switch v := v.(type) {
 	case map[string]any:
@@ -219,6 +236,8 @@ func (g *Gen) mutateIn(v any, root bool) {
 }
 
 // validDefault returns a default that the schema itself accepts, by simple checks.
+// It returns false if it finds none. Junctors and rules are not looked at, so a rare default is refused
+// all the same.
 func (g *Gen) validDefault(p *props) (apiextensionsv1.JSON, bool) {
 	switch p.Type {
 	case "string":
@@ -250,6 +269,7 @@ func (g *Gen) validDefault(p *props) (apiextensionsv1.JSON, bool) {
 	return apiextensionsv1.JSON{}, false
 }
 
+// decodeJSON decodes a literal as the API server does, with int64 for integers; nil if it is no JSON.
 func decodeJSON(b []byte) any {
 	var v any
 	if err := utiljson.Unmarshal(b, &v); err != nil {

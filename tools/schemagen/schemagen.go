@@ -15,6 +15,9 @@ import (
 type props = apiextensionsv1.JSONSchemaProps
 
 // Gen makes things at random.
+// Two generators with one seed draw the same, as long as the code of this package stays as it is: a new
+// case moves all draws after it. So seeds are for finding a failure again, and not for tests that name
+// one.
 type Gen struct {
 	*rand.Rand
 	// Rules lets schemas have validation rules.
@@ -22,10 +25,13 @@ type Gen struct {
 }
 
 // New returns a generator for the seed.
+// The second word of the seed only keeps the two from being equal.
 func New(seed uint64) *Gen {
 	return &Gen{Rand: rand.New(rand.NewPCG(seed, seed^0x9e3779b97f4a7c15))}
 }
 
+// The names and words are few, so that schemas drawn one after the other speak of the same fields and
+// values.
 var (
 	names    = []string{"a", "b", "c", "size", "name", "mode", "x-y", "items"}
 	words    = []string{"", "a", "b", "abc", "A", "on", "off", "auto", "10", "1Gi", "a-b", "x.y", "é", "10.0.0.1", "2006-01-02", "1h"}
@@ -35,9 +41,11 @@ var (
 
 func pickOne[T any](g *Gen, from []T) T { return from[g.IntN(len(from))] }
 
+// chance is true in so many of a hundred draws. It draws once, whatever the answer.
 func (g *Gen) chance(percent int) bool { return g.IntN(100) < percent }
 
 // Schema returns the schema of a resource: an object with spec and perhaps status.
+// A status comes to one schema of five, and spec is required in some, as in real CRDs.
 func (g *Gen) Schema() *props {
 	root := &props{Type: "object", Properties: map[string]props{"spec": *g.drawObject(3)}}
 	if g.chance(20) {
@@ -50,6 +58,8 @@ func (g *Gen) Schema() *props {
 }
 
 // drawNode returns a schema of any type.
+// At depth 0 only scalars are drawn, so that schemas end. Objects come most often, because they have the
+// most keywords.
 func (g *Gen) drawNode(depth int) *props {
 	n := g.IntN(10)
 	if depth <= 0 {
@@ -84,9 +94,12 @@ func (g *Gen) drawNode(depth int) *props {
 	return p
 }
 
+// drawString draws a string with at most two of enum, pattern, format and lengths. More of them would
+// mostly accept nothing.
 func (g *Gen) drawString() *props {
 	p := &props{Type: "string"}
 	switch g.IntN(7) {
+	// Two draws of seven leave the string without any keyword.
 	case 0:
 		p.Enum = g.drawEnum()
 	case 1:
@@ -103,6 +116,8 @@ func (g *Gen) drawString() *props {
 	return p
 }
 
+// drawEnum draws some of five words, at least one. The empty string is among them, because clients in Go
+// send it.
 func (g *Gen) drawEnum() []apiextensionsv1.JSON {
 	var out []apiextensionsv1.JSON
 	for _, w := range []string{"on", "off", "auto", "a", ""} {
@@ -116,6 +131,8 @@ func (g *Gen) drawEnum() []apiextensionsv1.JSON {
 	return out
 }
 
+// drawNumber draws an integer or a number with bounds, which may contradict each other: then the schema
+// accepts nothing, and everything is contained in another one.
 func (g *Gen) drawNumber(kind string) *props {
 	p := &props{Type: kind}
 	if g.chance(40) {
@@ -138,6 +155,8 @@ func (g *Gen) drawNumber(kind string) *props {
 	return p
 }
 
+// drawArray draws a list. Some lists of scalars are sets. Some lists of objects are maps, keyed by their
+// first scalar, which the API server wants to be required or to have a default, and not to be null.
 func (g *Gen) drawArray(depth int) *props {
 	p := &props{Type: "array", Items: &apiextensionsv1.JSONSchemaPropsOrArray{Schema: g.drawNode(depth - 1)}}
 	if g.chance(30) {
@@ -169,6 +188,7 @@ func (g *Gen) drawArray(depth int) *props {
 	return p
 }
 
+// mapOf draws a map with values of any type, sometimes with a number of keys.
 func (g *Gen) mapOf(depth int) *props {
 	p := &props{Type: "object", AdditionalProperties: &apiextensionsv1.JSONSchemaPropsOrBool{Allows: true, Schema: g.drawNode(depth - 1)}}
 	if g.chance(25) {
@@ -180,6 +200,8 @@ func (g *Gen) mapOf(depth int) *props {
 	return p
 }
 
+// drawObject draws up to four properties, of which a name that comes twice counts once. Required names
+// are always declared ones.
 func (g *Gen) drawObject(depth int) *props {
 	p := &props{Type: "object", Properties: map[string]props{}}
 	for range 1 + g.IntN(4) {
@@ -216,6 +238,7 @@ func (g *Gen) drawObject(depth int) *props {
 }
 
 // addJunctor adds anyOf, oneOf, allOf or not over the properties.
+// The branches speak of properties that the object declares, as a structural schema demands.
 func (g *Gen) addJunctor(p *props) {
 	branch := func() props {
 		name := pickOne(g, slices.Sorted(maps.Keys(p.Properties)))
@@ -251,6 +274,8 @@ func (g *Gen) addJunctor(p *props) {
 }
 
 // drawRule returns a validation rule over the scalar properties of p.
+// Nullable properties and those with a format are left out: the first need a check for null, and the
+// second are no strings to CEL.
 func (g *Gen) drawRule(p *props) string {
 	var parts []string
 	for _, name := range slices.Sorted(maps.Keys(p.Properties)) {
@@ -294,6 +319,7 @@ func (g *Gen) drawRule(p *props) string {
 	return out
 }
 
+// rawJSON writes a literal. What is no JSON becomes null.
 func rawJSON(v any) apiextensionsv1.JSON {
 	b, err := json.Marshal(v)
 	if err != nil {

@@ -1,5 +1,8 @@
 package schemagen
 
+// What do projects write as unions, one of several members by a type or by presence? The schemas here have such
+// rules over small domains, so that a proof can be held against all objects.
+
 import (
 	"maps"
 	"regexp"
@@ -12,6 +15,8 @@ import (
 // Union returns the schema of a resource whose spec is a union of members. A type chooses the member, or its presence does. The
 // rules have the forms that projects use, over fields with few different values. A field of one name always has the same type, so
 // that rules written for one schema fit another.
+// The domain of each field is small, so that [Gen.Values] can list most objects, and a test can compare
+// the proof with all of them.
 func (g *Gen) Union() *props {
 	spec := g.unionRecord(1, true)
 	root := &props{Type: "object", Properties: map[string]props{"spec": *spec}}
@@ -22,12 +27,16 @@ func (g *Gen) Union() *props {
 }
 
 // unionFields are the fields of a record, and how many of a hundred records have one.
+// A name stands for a type in all schemas: type is the discriminator, a a member, b a number, c a list of
+// texts, on a switch, s a text, l a list of objects, m a map, u a union inside, and k an object that
+// keeps unknown fields.
 var unionFields = []struct {
 	name    string
 	percent int
 }{{"type", 75}, {"a", 60}, {"b", 50}, {"c", 30}, {"on", 25}, {"s", 30}, {"l", 35}, {"m", 15}, {"u", 20}, {"k", 8}}
 
 // unionRecord returns an object of a few of the fields. old reports whether its rules may speak of oldSelf.
+// Rules are drawn after the fields, and kept only if they speak of fields that are there.
 func (g *Gen) unionRecord(depth int, old bool) *props {
 	p := &props{Type: "object", Properties: map[string]props{}}
 	for _, f := range unionFields {
@@ -56,8 +65,10 @@ func (g *Gen) unionRecord(depth int, old bool) *props {
 // unionField returns the schema of a field by its name, nil where depth allows none.
 func (g *Gen) unionField(name string, depth int, old bool) *props {
 	switch name {
+	// The discriminator has at most three values, with a member or a rule for each.
 	case "type", "kind":
 		return &props{Type: "string", Enum: g.someOf("A", "B", "C")}
+	// Values are drawn from 0 to 3, with bounds or without.
 	case "b", "n":
 		p := &props{Type: "integer", Nullable: g.chance(8)}
 		if g.chance(30) {
@@ -69,6 +80,7 @@ func (g *Gen) unionField(name string, depth int, old bool) *props {
 		return p
 	case "on":
 		return &props{Type: "boolean"}
+	// A text of up to three letters, sometimes with an enum.
 	case "s", "name":
 		p := &props{Type: "string", MaxLength: new(int64(1 + g.IntN(3)))}
 		if g.chance(20) {
@@ -78,17 +90,20 @@ func (g *Gen) unionField(name string, depth int, old bool) *props {
 			p.MinLength = new(int64(1))
 		}
 		return p
+	// A list of texts, sometimes a set.
 	case "c", "values":
 		p := &props{Type: "array", Items: &apiextensionsv1.JSONSchemaPropsOrArray{Schema: g.unionField("s", depth, false)}, MaxItems: new(int64(1 + g.IntN(3)))}
 		p.XListType = pickOne(g, []*string{nil, nil, new("set"), new("atomic")})
 		return p
 	case "a":
 		return g.unionMember(old)
+	// A map of up to two numbers.
 	case "m":
 		return &props{
 			Type: "object", MaxProperties: new(int64(1 + g.IntN(2))),
 			AdditionalProperties: &apiextensionsv1.JSONSchemaPropsOrBool{Allows: true, Schema: g.unionField("n", depth, false)},
 		}
+	// Everything is kept in it, so that unknown fields are tried as well.
 	case "k":
 		return &props{Type: "object", XPreserveUnknownFields: new(true)}
 	case "l":
@@ -100,6 +115,8 @@ func (g *Gen) unionField(name string, depth int, old bool) *props {
 	return g.unionRecord(depth-1, old)
 }
 
+// unionMember draws a member of a union: an object with a number, a text and a switch, and sometimes a
+// rule of its own.
 func (g *Gen) unionMember(old bool) *props {
 	p := &props{Type: "object", Properties: map[string]props{}, Nullable: g.chance(6)}
 	for _, sub := range []string{"n", "s", "on"} {
@@ -115,6 +132,8 @@ func (g *Gen) unionMember(old bool) *props {
 	return p
 }
 
+// unionList draws a list of named objects, sometimes keyed by the name, with up to two rules about its
+// items.
 func (g *Gen) unionList(old bool) *props {
 	item := &props{Type: "object", Properties: map[string]props{}}
 	for _, sub := range []string{"name", "kind", "n", "values"} {
@@ -141,6 +160,7 @@ func (g *Gen) unionList(old bool) *props {
 }
 
 // someOf returns some of the words as an enum, at least one.
+// The first word is drawn, so that no word is more frequent than others.
 func (g *Gen) someOf(words ...string) []apiextensionsv1.JSON {
 	first := pickOne(g, words)
 	out := []apiextensionsv1.JSON{rawJSON(first)}
@@ -153,6 +173,7 @@ func (g *Gen) someOf(words ...string) []apiextensionsv1.JSON {
 }
 
 // fillDefault gives p a default that fits its type, or none.
+// An earlier default goes in any case, so that a change may take it away.
 func (g *Gen) fillDefault(p *props, percent int) {
 	if p.Default = nil; !g.chance(percent) {
 		return
@@ -183,6 +204,7 @@ func (g *Gen) fillDefault(p *props, percent int) {
 	p.Default = new(rawJSON(d))
 }
 
+// addRule adds a rule unless it mentions fields that p lacks, which would not compile.
 func (g *Gen) addRule(p *props, text string) {
 	if text != "" && declaresFieldsOf(p, text) {
 		p.XValidations = append(p.XValidations, apiextensionsv1.ValidationRule{Rule: text})
@@ -193,6 +215,8 @@ func (g *Gen) addRule(p *props, text string) {
 var mentioned = regexp.MustCompile(`(self|oldSelf|)\.\??([a-z]+)\b([^(a-zA-Z]|$)`)
 
 // declaresFieldsOf reports whether the fields that a rule mentions are declared in p, or one or two levels below.
+// It reads the rule as text: a name behind a dot is a field, unless a parenthesis makes it a call. A
+// field of self must be one of p itself.
 func declaresFieldsOf(p *props, text string) bool {
 	declared := map[string]bool{}
 	var note func(p *props, depth int)
@@ -218,6 +242,7 @@ func declaresFieldsOf(p *props, text string) bool {
 }
 
 // drawMember draws a name of a field of p, other than the discriminator.
+// A record without members gets a, a name that most other records have.
 func (g *Gen) drawMember(p *props) string {
 	out := slices.DeleteFunc(slices.Sorted(maps.Keys(p.Properties)), func(name string) bool { return name == "type" })
 	if len(out) == 0 {
@@ -227,6 +252,7 @@ func (g *Gen) drawMember(p *props) string {
 }
 
 // fillRule writes a rule with members of p for M, N and O, types for T and V, a number for i and a word for w.
+// The sign § marks what is filled in, because no rule has it otherwise.
 func (g *Gen) fillRule(p *props, texts []string) string {
 	types := []string{"'A'", "'B'", "'C'"}
 	return strings.NewReplacer(
@@ -236,6 +262,8 @@ func (g *Gen) fillRule(p *props, texts []string) string {
 }
 
 // Rules about records, lists of members, and members.
+// These are written after the rules of projects in the wild: unions by a type, members that exclude each
+// other, lists whose items must differ. The words behind § are those of fillRule.
 var (
 	recordRules = []string{
 		// A type says which member there is.
@@ -281,6 +309,7 @@ var (
 	memberUpdates = []string{"self == oldSelf", "!has(oldSelf.n) || has(self.n)", "has(self.n) && has(oldSelf.n) ? self.n >= oldSelf.n : true", "!has(self.s) || self.?s == oldSelf.?s"}
 )
 
+// recordRule draws a rule about a record, or two that are joined. With old, some rules are about updates.
 func (g *Gen) recordRule(p *props, old bool) string {
 	if old && g.chance(20) {
 		return g.fillRule(p, recordUpdates)
@@ -297,6 +326,8 @@ func (g *Gen) recordRule(p *props, old bool) string {
 	return text
 }
 
+// listRule draws a rule about a list as a whole, whose items have a name, and perhaps a kind, a number
+// and values.
 func (g *Gen) listRule(old bool) string {
 	if old && g.chance(20) {
 		return pickOne(g, listUpdates)
@@ -304,6 +335,7 @@ func (g *Gen) listRule(old bool) string {
 	return g.fillRule(&props{}, listRules)
 }
 
+// memberRule draws a rule about one member, which has a number, a text and a switch at most.
 func (g *Gen) memberRule(old bool) string {
 	if old && g.chance(25) {
 		return pickOne(g, memberUpdates)
@@ -312,6 +344,7 @@ func (g *Gen) memberRule(old bool) string {
 }
 
 // unionJunctor says by the schema alone which members there may be.
+// It replaces all junctors that were there.
 func (g *Gen) unionJunctor(p *props) {
 	demand := func() props {
 		b := props{Required: []string{g.drawMember(p)}}

@@ -1,5 +1,8 @@
 package schemagen
 
+// How do unions and their rules change? Members come and go, rules are written in another way, and values near
+// the border between accepted and refused are drawn.
+
 import (
 	"encoding/json"
 	"maps"
@@ -12,6 +15,7 @@ import (
 
 // ChangeUnion returns a copy of a schema that [Gen.Union] made, with one to three changes of the schema and of its rules.
 // Some changes say the same in another way.
+// Rules that mention a field which a change has removed are removed too, as an author would have to do.
 func (g *Gen) ChangeUnion(root *props) *props {
 	out := root.DeepCopy()
 	for range 1 + g.IntN(3) {
@@ -24,6 +28,8 @@ func (g *Gen) ChangeUnion(root *props) *props {
 }
 
 // dropRules removes the rules that mention fields which are gone.
+// It goes down through items and properties, because a field may be mentioned by a rule of any object
+// around it.
 func dropRules(p *props) {
 	p.XValidations = slices.DeleteFunc(p.XValidations, func(r apiextensionsv1.ValidationRule) bool { return !declaresFieldsOf(p, r.Rule) })
 	if p.Items != nil {
@@ -36,6 +42,9 @@ func dropRules(p *props) {
 	}
 }
 
+// changeUnion walks down at random, and changes a rule or the schema where it stops. name is that of the
+// field, which says what rules may be about; old is false below lists, where rules about updates have no
+// old value.
 func (g *Gen) changeUnion(p *props, name string, depth int, old bool) {
 	if p.Items != nil && g.chance(45) {
 		g.changeUnion(p.Items.Schema, "item of "+name, depth+1, false)
@@ -64,6 +73,7 @@ func (g *Gen) changeUnion(p *props, name string, depth int, old bool) {
 		return
 	}
 	switch p.Type {
+	// Another length, default or enum, or null becomes allowed or not.
 	case "string":
 		switch g.IntN(4) {
 		case 0:
@@ -83,6 +93,7 @@ func (g *Gen) changeUnion(p *props, name string, depth int, old bool) {
 			}
 			p.Enum = g.someOf("A", "B", "C")
 		}
+	// Other bounds, another default, or null.
 	case "integer", "boolean":
 		q := g.unionField("n", 0, false)
 		switch g.IntN(3) {
@@ -95,6 +106,7 @@ func (g *Gen) changeUnion(p *props, name string, depth int, old bool) {
 				p.Minimum, p.Maximum = q.Minimum, q.Maximum
 			}
 		}
+	// Another length, list type or default, or one more rule.
 	case "array":
 		switch g.IntN(6) {
 		case 0, 1:
@@ -111,6 +123,7 @@ func (g *Gen) changeUnion(p *props, name string, depth int, old bool) {
 	}
 }
 
+// newRule draws a rule that goes with a field of that name; empty for fields that have no rules.
 func (g *Gen) newRule(p *props, name string, old bool) string {
 	switch {
 	case p.Type == "array" && name == "l":
@@ -123,6 +136,7 @@ func (g *Gen) newRule(p *props, name string, old bool) string {
 	return ""
 }
 
+// setTopology makes a list atomic, a set, or a map by name. The list l alone has items with a name.
 func (g *Gen) setTopology(p *props, name string) {
 	p.XListType, p.XListMapKeys = nil, nil
 	switch {
@@ -133,10 +147,13 @@ func (g *Gen) setTopology(p *props, name string) {
 	}
 }
 
+// changeRecord makes one change of an object: a member more or less, required or not, another default,
+// unknown fields, junctors, sizes or null. Only the records spec and u get new members and junctors.
 func (g *Gen) changeRecord(p *props, name string, depth int, old bool) {
 	keys := slices.Sorted(maps.Keys(p.Properties))
 	record := name == "spec" || name == "u"
 	switch g.IntN(12) {
+	// A new member comes with the rule that projects add for it.
 	case 0, 1:
 		if k := pickOne(g, unionFields).name; record && !hasProperty(p, k) {
 			if c := g.unionField(k, 0, old); c != nil {
@@ -145,6 +162,7 @@ func (g *Gen) changeRecord(p *props, name string, depth int, old bool) {
 				g.addRule(p, strings.ReplaceAll("!(has(self.§) && self.type != 'A')", "§", k))
 			}
 		}
+	// Items of lists keep their fields, because the key of the list is one of them.
 	case 2:
 		if len(keys) > 0 && !strings.HasPrefix(name, "item") {
 			k := pickOne(g, keys)
@@ -157,16 +175,20 @@ func (g *Gen) changeRecord(p *props, name string, depth int, old bool) {
 				p.Required = append(p.Required, k)
 			}
 		}
+	// The name stays required, because it may be the key of the list.
 	case 4:
 		if len(p.Required) > 0 && !slices.Contains(p.Required, "name") {
 			p.Required = p.Required[1:]
 		}
+	// Another default, or none.
 	case 5:
 		g.fillDefault(p, 60)
+	// Unknown fields are kept, or no longer. A map cannot keep them.
 	case 6:
 		if p.XPreserveUnknownFields = nil; g.chance(50) && p.AdditionalProperties == nil {
 			p.XPreserveUnknownFields = new(true)
 		}
+	// Other junctors, or none.
 	case 7:
 		if record {
 			p.OneOf, p.AnyOf, p.Not, p.AllOf = nil, nil, nil, nil
@@ -174,6 +196,7 @@ func (g *Gen) changeRecord(p *props, name string, depth int, old bool) {
 				g.unionJunctor(p)
 			}
 		}
+	// Another number of keys, and null becomes allowed or not. The spec itself is never null.
 	case 8:
 		if p.MaxProperties != nil {
 			p.MaxProperties = new(int64(1 + g.IntN(3)))
@@ -190,6 +213,7 @@ func hasProperty(p *props, name string) bool {
 }
 
 // rewordRule writes a rule in another way, which mostly means the same.
+// Some rewordings change the meaning: the comparison must tell those from the others.
 func (g *Gen) rewordRule(text string) string {
 	swap := func(a, b string) string { return strings.Replace(text, a, b, 1) }
 	switch g.IntN(9) {
@@ -219,12 +243,15 @@ func (g *Gen) rewordRule(text string) string {
 	return "(" + text + ") || has(self.b)"
 }
 
+// isBalanced reports whether a part of a rule can stand alone, as far as its brackets say.
 func isBalanced(s string) bool {
 	return strings.Count(s, "(") == strings.Count(s, ")") && !strings.ContainsAny(s, "?[")
 }
 
 // Values returns values of a small domain, at most so many: those that the schemas, of which each may be nil, speak of. Each
 // of them accepts some of these, as a rule.
+// All combinations of the values of fields would be too many, so after each field a random part of them
+// is kept.
 func (g *Gen) Values(most int, sides ...*props) []any {
 	sides = slices.DeleteFunc(slices.Clone(sides), func(p *props) bool { return p == nil })
 	if len(sides) == 0 {
@@ -237,6 +264,7 @@ func (g *Gen) Values(most int, sides ...*props) []any {
 	}
 	switch p.Type {
 	case "string":
+		// All words of all enums are tried, and some others if a side has no enum.
 		words := []string{}
 		for _, s := range sides {
 			for _, e := range s.Enum {
@@ -261,6 +289,8 @@ func (g *Gen) Values(most int, sides ...*props) []any {
 		for i, s := range sides {
 			items[i] = s.Items.Schema
 		}
+		// Lists of no, one and two items are enough for rules that compare items with each other; one
+		// of three is for the bounds.
 		one := g.Values(6, items...)
 		out = append(out, []any{})
 		for _, x := range one {
@@ -277,6 +307,7 @@ func (g *Gen) Values(most int, sides ...*props) []any {
 }
 
 // pickSome returns at most so many of the values.
+// The order of all is lost if there are too many.
 func (g *Gen) pickSome(most int, all []any) []any {
 	if len(all) > most {
 		g.Shuffle(len(all), func(i, j int) { all[i], all[j] = all[j], all[i] })
@@ -285,6 +316,8 @@ func (g *Gen) pickSome(most int, all []any) []any {
 	return all
 }
 
+// drawObjects combines the values of the fields that any of the sides declares. A field that all sides
+// require is in each object. If a side keeps unknown fields, some objects have one.
 func (g *Gen) drawObjects(most int, sides []*props) []any {
 	names := map[string][]*props{}
 	unknown := false
@@ -324,6 +357,7 @@ func (g *Gen) drawObjects(most int, sides []*props) []any {
 	return out
 }
 
+// withField returns a copy of an object with one more field.
 func withField(o map[string]any, name string, v any) map[string]any {
 	o = maps.Clone(o)
 	o[name] = v
@@ -331,6 +365,7 @@ func withField(o map[string]any, name string, v any) map[string]any {
 }
 
 // Near returns one of the values that differs from v in one field, where there is one, or any of them.
+// An update to such a value is what a controller does, and what rules about updates are written for.
 func (g *Gen) Near(v any, all []any) any {
 	from := g.IntN(len(all))
 	for i := range all {
@@ -341,6 +376,8 @@ func (g *Gen) Near(v any, all []any) any {
 	return all[from]
 }
 
+// countDifferences counts the fields in which two objects differ, one that only one has included. Values
+// below count as a whole; what is no object has no fields.
 func countDifferences(v, w any) int {
 	a, _ := v.(map[string]any)
 	b, _ := w.(map[string]any)

@@ -10,6 +10,7 @@ import (
 )
 
 // Has reports whether a package, by its folder below root, has a test or fuzz target of a name. A package without tests is an error.
+// It looks for func NAME( at the start of a line, so that a name in a comment does not count.
 func Has(t testing.TB, root, pkg, name string) bool {
 	t.Helper()
 	files, err := filepath.Glob(filepath.Join(root, pkg, "*_test.go"))

@@ -51,6 +51,7 @@ const (
 type Sigstore struct{ *ca.VirtualSigstore }
 
 // New returns a Sigstore that nobody trusts yet.
+// Each call makes new keys, so that one service does not trust what another one has signed.
 func New(t testing.TB) Sigstore {
 	t.Helper()
 	s, err := ca.NewVirtualSigstore()
@@ -63,6 +64,7 @@ type Parts struct{ NoLog, NoTimestamps, CertificateLog bool }
 
 // TrustedRoot returns the trusted_root.json of the service. It has a log of certificates only if an option asks for it, because its
 // certificates are in none.
+// The library's logs lack their IDs in binary form, which the file needs.
 func (s Sigstore) TrustedRoot(t testing.TB, p Parts) string {
 	t.Helper()
 	logs := func(in map[string]*root.TransparencyLog, on bool) map[string]*root.TransparencyLog {
@@ -105,9 +107,11 @@ func (o Signing) withDefaults() Signing {
 }
 
 // Bundle signs, with a certificate, a statement that an image has that hexadecimal SHA-256.
+// With Late the certificate had ended when the log took the entry, which a verifier has to refuse.
 func (s Sigstore) Bundle(t testing.TB, digest string, o Signing) []byte {
 	t.Helper()
 	o = o.withDefaults()
+	// The certificate of the library is valid for ten minutes from now.
 	at := currentTime().Add(time.Minute)
 	if o.Late > 0 {
 		at = currentTime().Add(10*time.Minute + o.Late)
@@ -123,6 +127,8 @@ func (s Sigstore) Bundle(t testing.TB, digest string, o Signing) []byte {
 	return text
 }
 
+// bundleOf writes what the library has signed in the form of a bundle: the certificate, the entries of
+// the log, the timestamps and the envelope.
 func (s Sigstore) bundleOf(t testing.TB, e *ca.TestEntity) *protobundle.Bundle {
 	t.Helper()
 	content, err := e.VerificationContent()
@@ -147,6 +153,8 @@ func (s Sigstore) bundleOf(t testing.TB, e *ca.TestEntity) *protobundle.Bundle {
 }
 
 // promisedEntry is an entry with the log's signature, which makes its time reliable.
+// The promise is the signature of Rekor over the entry (SignedEntryTimestamp), which cosign accepts in
+// place of a proof of inclusion.
 func (s Sigstore) promisedEntry(t testing.TB, entry *tlog.Entry) *protorekor.TransparencyLogEntry {
 	t.Helper()
 	e := entry.TransparencyLogEntry()
@@ -170,6 +178,8 @@ func (s Sigstore) promisedEntry(t testing.TB, entry *tlog.Entry) *protorekor.Tra
 	return e
 }
 
+// envelopeOf writes a signed envelope in the form of a bundle. The library keeps payload and signature in
+// base64, and the bundle has bytes.
 func envelopeOf(t testing.TB, env sigverify.EnvelopeContent) *protobundle.Bundle_DsseEnvelope {
 	t.Helper()
 	raw := env.RawEnvelope()
@@ -190,6 +200,7 @@ func Stamps(stamps ...[]byte) *protobundle.TimestampVerificationData {
 }
 
 // Statement is cosign's statement about an image, or one with another predicate.
+// The digest is hexadecimal, without the name of the algorithm.
 func Statement(t testing.TB, digest, predicate string) []byte {
 	t.Helper()
 	text, err := json.Marshal(map[string]any{
@@ -201,6 +212,7 @@ func Statement(t testing.TB, digest, predicate string) []byte {
 }
 
 // KeyBundle signs the same with a key of ECDSA, RSA or Ed25519, without a log.
+// The certificate is replaced by a hint at the key; the verifier has to know the key itself.
 func KeyBundle(t testing.TB, digest string, key crypto.Signer, o Signing) []byte {
 	t.Helper()
 	payload := Statement(t, digest, o.withDefaults().Predicate)
@@ -219,6 +231,7 @@ func KeyBundle(t testing.TB, digest string, key crypto.Signer, o Signing) []byte
 	return text
 }
 
+// signMessage signs as cosign does: SHA-256 for ECDSA and RSA, the message itself for Ed25519.
 func signMessage(t testing.TB, message []byte, key crypto.Signer) []byte {
 	t.Helper()
 	if _, ok := key.Public().(ed25519.PublicKey); ok {
@@ -234,6 +247,7 @@ func signMessage(t testing.TB, message []byte, key crypto.Signer) []byte {
 
 // Message signs a message with a certificate and returns the signature, the certificate, the entry of the log and a
 // timestamp.
+// The certificate is DER, the timestamp a response of RFC 3161.
 func (s Sigstore) Message(t testing.TB, message []byte, o Signing) (sig []byte, cert []byte, entry *protorekor.TransparencyLogEntry, stamp []byte) {
 	t.Helper()
 	o = o.withDefaults()
@@ -251,6 +265,7 @@ func (s Sigstore) Message(t testing.TB, message []byte, o Signing) (sig []byte, 
 }
 
 // Simple signs a payload as cosign did before version 3 and returns the annotations of the signature.
+// These annotations are those of a layer in an image with the tag sha256-DIGEST.sig.
 func (s Sigstore) Simple(t testing.TB, payload []byte, o Signing) map[string]string {
 	t.Helper()
 	sig, cert, entry, _ := s.Message(t, payload, o)
@@ -280,11 +295,14 @@ type CMS struct {
 	Twice bool
 }
 
+// attribute is an attribute of a signer in CMS (RFC 5652, section 5.3): a type with a set of values, of which
+// there is one here.
 type attribute struct {
 	Type  asn1.ObjectIdentifier
 	Value asn1.RawValue
 }
 
+// attributeOf makes an attribute with one value. A raw value is taken as it is, any other one is encoded.
 func attributeOf(t testing.TB, oid asn1.ObjectIdentifier, value any) attribute {
 	t.Helper()
 	raw, ok := value.(asn1.RawValue)
@@ -297,6 +315,8 @@ func attributeOf(t testing.TB, oid asn1.ObjectIdentifier, value any) attribute {
 }
 
 // CMS signs a payload of git, detached and in PEM.
+// It is written by hand, because no library makes signatures with a wrong content or with two signers.
+// The attributes that are signed are those that gitsign signs.
 func (s Sigstore) CMS(t testing.TB, payload []byte, o CMS) []byte {
 	t.Helper()
 	if o.Signed == nil {
@@ -327,6 +347,7 @@ func (s Sigstore) CMS(t testing.TB, payload []byte, o CMS) []byte {
 		must(t, err)
 		unsigned = append(unsigned, attributeOf(t, asn1.ObjectIdentifier{1, 2, 840, 113549, 1, 9, 16, 2, 14}, answer.Token))
 	}
+	// The types are those of RFC 5652, in its order.
 	type issuerAndSerial struct {
 		Issuer asn1.RawValue
 		Serial *big.Int

@@ -23,6 +23,7 @@ import (
 	"sluice.dev/localcluster/internal/component"
 )
 
+// exitCannot differs from 1, with which commands that exec runs end most often.
 const exitCannot = 2
 
 // exitCode is an error that only carries an exit code. The message is printed already.
@@ -91,6 +92,8 @@ type clusterFlags struct {
 	timeout time.Duration
 }
 
+// add declares the flags on a command. Paths are made absolute when the cluster starts, because it
+// changes the working directory.
 func (f *clusterFlags) add(cmd *cobra.Command) {
 	flags := cmd.Flags()
 	flags.StringVar(&f.options.Dir, "dir", "", "folder for all data, kept between runs (default: a temporary one)")
@@ -103,6 +106,7 @@ func (f *clusterFlags) add(cmd *cobra.Command) {
 }
 
 // start starts the cluster and returns when it is ready.
+// The timeout counts from here, and its error says what the cluster waited for last.
 func (f *clusterFlags) start(ctx context.Context, s streams) (*cluster.Cluster, error) {
 	o := f.options
 	o.Now, o.Note = time.Now, s.note //nolint:forbidigo // the command line is where the clock comes in
@@ -141,6 +145,7 @@ func untilStopped(ctx context.Context) (context.Context, context.CancelFunc) {
 	return ctx, cancel
 }
 
+// oneLine puts a message of several lines into one, because each line on stderr is one remark.
 func oneLine(text string) string {
 	return strings.Join(strings.FieldsFunc(strings.TrimSpace(text), func(r rune) bool { return r == '\n' || r == '\r' }), "; ")
 }

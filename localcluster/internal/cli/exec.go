@@ -14,6 +14,8 @@ import (
 	"golang.org/x/term"
 )
 
+// execCommand is the command for scripts and CI: whatever the command does, the cluster is gone when this
+// process ends.
 func execCommand(s streams) *cobra.Command {
 	var flags clusterFlags
 	cmd := &cobra.Command{
@@ -51,6 +53,8 @@ started or ended before the command did.`,
 	return cmd
 }
 
+// runInCluster starts the cluster, then the command, and waits for either to end. The exit code of the
+// command is that of this process, unless the cluster could not be stopped.
 func runInCluster(ctx context.Context, s streams, flags clusterFlags, command *exec.Cmd) error {
 	c, err := flags.start(ctx, s)
 	if err != nil {

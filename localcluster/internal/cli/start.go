@@ -28,6 +28,8 @@ type readyReport struct {
 	KubernetesVersion string `json:"kubernetesVersion"`
 }
 
+// startCommand is the command for people, who stop it with Ctrl-C, and for programs, which read one line
+// and close the pipe.
 func startCommand(s streams) *cobra.Command {
 	var flags clusterFlags
 	var output string
@@ -60,6 +62,8 @@ SIGINT or SIGTERM stops it. Without --dir, everything it made is then removed.`,
 	return cmd
 }
 
+// start returns when the cluster has stopped. That it was stopped before it was ready is no error,
+// because somebody asked for it.
 func start(ctx context.Context, s streams, flags clusterFlags, output string) error {
 	c, err := flags.start(ctx, s)
 	switch {
@@ -87,6 +91,8 @@ func start(ctx context.Context, s streams, flags clusterFlags, output string) er
 	}
 }
 
+// printReady writes the one line on stdout. Both forms say where the kubeconfig is; only JSON has the
+// rest.
 func printReady(w io.Writer, report readyReport, output string) error {
 	if output == "json" {
 		line, err := json.Marshal(report)

@@ -10,6 +10,8 @@ import (
 	"sluice.dev/localcluster/internal/component"
 )
 
+// versionCommand prints versions without starting anything. With the build tag assets it asks the program
+// in KUBEBUILDER_ASSETS.
 func versionCommand(s streams) *cobra.Command {
 	return &cobra.Command{
 		Use:   "version",

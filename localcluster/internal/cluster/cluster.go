@@ -92,6 +92,7 @@ func Start(ctx context.Context, o Options) (*Cluster, error) {
 	return c, nil
 }
 
+// start launches the parts and waits until they answer. The caller stops what was started if it fails.
 func (c *Cluster) start(ctx context.Context, o Options, extra []flag) error {
 	listener, err := listen(ctx, o.Port)
 	if err != nil {
@@ -143,6 +144,8 @@ func (c *Cluster) launch(ctx context.Context, o Options, extra []flag, listener 
 	return creds, c.spawn(o.Executable, component.APIServer, apiServerFlags(creds, port, extra), socket)
 }
 
+// awaitReady waits for the API server, starts the controller manager, and waits for the first object that
+// only controllers make. It ends early if a component ends, with the reason of that.
 func (c *Cluster) awaitReady(ctx context.Context, o Options, creds credentials) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
@@ -190,6 +193,7 @@ func (c *Cluster) spawn(executable, name string, flags []string, extra ...*os.Fi
 	return nil
 }
 
+// watchEtcd reports the end of etcd, which runs in this process, like that of a child.
 func (c *Cluster) watchEtcd() {
 	select {
 	case err, open := <-c.etcd.Err():
@@ -223,6 +227,8 @@ func (c *Cluster) Stop() error {
 	return errors.Join(err, c.folder.close())
 }
 
+// listen takes the port before the API server exists, so that the address is known for certificates and
+// kubeconfig. Port 0 takes a free one.
 func listen(ctx context.Context, port int) (*net.TCPListener, error) {
 	var config net.ListenConfig
 	listener, err := config.Listen(ctx, "tcp4", net.JoinHostPort("127.0.0.1", strconv.Itoa(port)))
@@ -239,6 +245,8 @@ func listen(ctx context.Context, port int) (*net.TCPListener, error) {
 	return tcp, nil
 }
 
+// issue makes or reads all keys and certificates. The serving certificate names loopback, localhost and
+// the address of the Service kubernetes.
 func issue(dir string, now time.Time) (credentials, error) {
 	authority, err := pki.Open(dir, now)
 	if err != nil {

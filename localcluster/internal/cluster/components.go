@@ -84,6 +84,8 @@ var controllers = []string{
 	"validatingadmissionpolicy-status-controller",
 }
 
+// controllerManagerFlags returns the flags of the controller manager. It serves nothing itself, and may
+// send as many requests as it likes: tests wait for it.
 func controllerManagerFlags(c credentials, kubeconfig string) []string {
 	return flagStrings([]flag{
 		{"controllers", strings.Join(controllers, ",")},

@@ -6,6 +6,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"syscall"
 
 	"sluice.dev/localcluster/internal/dirlock"
 )
@@ -88,7 +89,13 @@ func sweep(note func(string)) {
 	}
 }
 
+// ownFolder reports whether a folder is this user's alone. One of another user, or one that others may write,
+// is not ours to remove.
 func ownFolder(dir string) bool {
 	info, err := os.Lstat(dir)
-	return err == nil && info.IsDir() && info.Mode().Perm()&fs.FileMode(0o077) == 0 && ownedByUs(info)
+	if err != nil || !info.IsDir() || info.Mode().Perm()&fs.FileMode(0o077) != 0 {
+		return false
+	}
+	stat, ok := info.Sys().(*syscall.Stat_t)
+	return ok && int(stat.Uid) == os.Getuid()
 }

@@ -17,6 +17,7 @@ import (
 
 const clusterName = "localcluster"
 
+// kubeconfig is a file with one cluster and one user, with all keys in it, so that it can be copied.
 func kubeconfig(server string, ca, user pki.Pair, userName string) ([]byte, error) {
 	config := clientcmdapi.NewConfig()
 	config.Clusters[clusterName] = &clientcmdapi.Cluster{Server: server, CertificateAuthorityData: ca.CertPEM}

@@ -25,6 +25,7 @@ type prober struct {
 	client *http.Client
 }
 
+// newProber makes a client that trusts the authority of this cluster alone.
 func newProber(server string, ca, admin pki.Pair) (*prober, error) {
 	roots := x509.NewCertPool()
 	if !roots.AppendCertsFromPEM(ca.CertPEM) {
@@ -63,6 +64,7 @@ func (p *prober) await(ctx context.Context, paths ...string) error {
 	return nil
 }
 
+// get asks for a path once. Any status but 200 is an error.
 func (p *prober) get(ctx context.Context, path string) error {
 	ctx, cancel := context.WithTimeout(ctx, oneTry)
 	defer cancel()

@@ -70,6 +70,7 @@ type lastLine struct {
 	text string
 }
 
+// Write implements io.Writer. A line that is not complete yet waits for its end.
 func (l *lastLine) Write(b []byte) (int, error) {
 	l.rest = append(l.rest, b...)
 	for {

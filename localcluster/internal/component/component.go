@@ -93,6 +93,7 @@ func runAPIServer(ctx context.Context, args []string) error {
 	return apiserverapp.Run(ctx, completed)
 }
 
+// inheritedListener is the socket that the parent has bound, at the descriptor [ListenerFD].
 func inheritedListener() (net.Listener, error) {
 	file := os.NewFile(ListenerFD, "listener")
 	if file == nil {

@@ -79,6 +79,7 @@ func (l *Lock) write(content string) error {
 	return err
 }
 
+// readPID reads the number in the lock file; 0 for an empty file or any other text.
 func readPID(file *os.File) int {
 	buffer := make([]byte, 32)
 	n, err := file.ReadAt(buffer, 0)

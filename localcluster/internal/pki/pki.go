@@ -11,6 +11,7 @@ import (
 	"crypto/ecdsa"
 	"crypto/elliptic"
 	"crypto/rand"
+	"crypto/tls"
 	"crypto/x509"
 	"crypto/x509/pkix"
 	"encoding/pem"
@@ -23,6 +24,9 @@ import (
 	"path/filepath"
 	"time"
 
+	"k8s.io/client-go/util/cert"
+	"k8s.io/client-go/util/keyutil"
+
 	"sluice.dev/localcluster/internal/atomicfile"
 )
 
@@ -32,10 +36,6 @@ const (
 	backdate = time.Hour
 	// renewal is the time before its end at which a certificate is created again.
 	renewal = 30 * 24 * time.Hour
-
-	pemKey       = "EC PRIVATE KEY"
-	pemPublicKey = "PUBLIC KEY"
-	pemCert      = "CERTIFICATE"
 )
 
 // Leaf describes one certificate that the authority signs.
@@ -64,7 +64,7 @@ type Authority struct {
 	dir  string
 	now  time.Time
 	cert *x509.Certificate
-	key  *ecdsa.PrivateKey
+	key  crypto.Signer
 	pair Pair
 }
 
@@ -122,34 +122,29 @@ func (a *Authority) Leaf(l Leaf) (Pair, error) {
 // and never replaces an existing one.
 func (a *Authority) SigningKey(name string) (private, public string, err error) {
 	private, public = a.path(name, ".key"), a.path(name, ".pub")
-	kept, err := os.ReadFile(private) //nolint:gosec // a file in the authority's folder
-	var key *ecdsa.PrivateKey
-	switch {
-	case errors.Is(err, fs.ErrNotExist):
-		if key, err = ecdsa.GenerateKey(elliptic.P256(), rand.Reader); err != nil {
-			return "", "", err
+	encoded, err := os.ReadFile(private) //nolint:gosec // a file in the authority's folder
+	if errors.Is(err, fs.ErrNotExist) {
+		if encoded, err = keyutil.MakeEllipticPrivateKeyPEM(); err == nil {
+			err = atomicfile.Write(private, encoded, 0o600)
 		}
-		encoded, err := encodeKey(key)
-		if err != nil {
-			return "", "", err
-		}
-		if err := atomicfile.Write(private, encoded, 0o600); err != nil {
-			return "", "", err
-		}
-	case err != nil:
+	}
+	if err != nil {
 		return "", "", err
-	default:
-		if key, err = decodeKey(kept); err != nil {
-			return "", "", fmt.Errorf("%s: %w", private, err)
-		}
+	}
+	parsed, err := keyutil.ParsePrivateKeyPEM(encoded)
+	key, ok := parsed.(crypto.Signer)
+	if err != nil || !ok {
+		return "", "", errors.Join(fmt.Errorf("%s: no private key in it", private), err)
 	}
 	der, err := x509.MarshalPKIXPublicKey(key.Public())
 	if err != nil {
 		return "", "", err
 	}
-	return private, public, atomicfile.Write(public, pem.EncodeToMemory(&pem.Block{Type: pemPublicKey, Bytes: der}), 0o644)
+	return private, public, atomicfile.Write(public, pem.EncodeToMemory(&pem.Block{Type: keyutil.PublicKeyBlockType, Bytes: der}), 0o644)
 }
 
+// create makes a new authority, in place of one that is there. All certificates of the old one stop being
+// valid.
 func (a *Authority) create() error {
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
@@ -172,23 +167,25 @@ func (a *Authority) create() error {
 
 // fits reports whether a kept pair can serve for l: it is readable, of this authority, not near its end, and has the same names.
 func (a *Authority) fits(pair Pair, l Leaf) bool {
-	cert, _, err := parse(pair)
-	if err != nil || cert.CheckSignatureFrom(a.cert) != nil || a.now.Add(renewal).After(cert.NotAfter) {
+	kept, _, err := parse(pair)
+	if err != nil || kept.CheckSignatureFrom(a.cert) != nil || a.now.Add(renewal).After(kept.NotAfter) {
 		return false
 	}
 	for _, ip := range l.IPs {
-		if cert.VerifyHostname(ip.String()) != nil {
+		if kept.VerifyHostname(ip.String()) != nil {
 			return false
 		}
 	}
 	for _, name := range l.DNSNames {
-		if cert.VerifyHostname(name) != nil {
+		if kept.VerifyHostname(name) != nil {
 			return false
 		}
 	}
-	return cert.Subject.String() == (pkix.Name{CommonName: l.CommonName, Organization: l.Groups}).String()
+	return kept.Subject.String() == (pkix.Name{CommonName: l.CommonName, Organization: l.Groups}).String()
 }
 
+// template is what all certificates have in common: a random serial number, the name, and when they are
+// valid.
 func (a *Authority) template(commonName string) (*x509.Certificate, error) {
 	serial, err := rand.Int(rand.Reader, new(big.Int).Lsh(big.NewInt(1), 127))
 	if err != nil {
@@ -203,23 +200,26 @@ func (a *Authority) template(commonName string) (*x509.Certificate, error) {
 	}, nil
 }
 
-func (a *Authority) write(name string, template, parent *x509.Certificate, key, signer *ecdsa.PrivateKey) (Pair, error) {
-	der, err := x509.CreateCertificate(rand.Reader, template, parent, key.Public(), crypto.Signer(signer))
+// write signs a certificate and keeps it with its key. The key is written first, so that a crash leaves no
+// certificate without its key.
+func (a *Authority) write(name string, template, parent *x509.Certificate, key, signer crypto.Signer) (Pair, error) {
+	der, err := x509.CreateCertificate(rand.Reader, template, parent, key.Public(), signer)
 	if err != nil {
 		return Pair{}, err
 	}
-	keyPEM, err := encodeKey(key)
+	keyPEM, err := keyutil.MarshalPrivateKeyToPEM(key)
 	if err != nil {
 		return Pair{}, err
 	}
 	pair := a.files(name)
-	pair.CertPEM, pair.KeyPEM = pem.EncodeToMemory(&pem.Block{Type: pemCert, Bytes: der}), keyPEM
+	pair.CertPEM, pair.KeyPEM = pem.EncodeToMemory(&pem.Block{Type: cert.CertificateBlockType, Bytes: der}), keyPEM
 	if err := atomicfile.Write(pair.KeyFile, pair.KeyPEM, 0o600); err != nil {
 		return Pair{}, err
 	}
 	return pair, atomicfile.Write(pair.CertFile, pair.CertPEM, 0o644)
 }
 
+// read returns the kept pair as it is, without a look at what is in it.
 func (a *Authority) read(name string) (Pair, error) {
 	pair := a.files(name)
 	var err error
@@ -236,37 +236,15 @@ func (a *Authority) files(name string) Pair {
 
 func (a *Authority) path(name, ending string) string { return filepath.Join(a.dir, name+ending) }
 
-func parse(pair Pair) (*x509.Certificate, *ecdsa.PrivateKey, error) {
-	block, _ := pem.Decode(pair.CertPEM)
-	if block == nil || block.Type != pemCert {
-		return nil, nil, fmt.Errorf("%s: no certificate in it", pair.CertFile)
-	}
-	cert, err := x509.ParseCertificate(block.Bytes)
+// parse reads a pair, whose key has to be that of the certificate.
+func parse(pair Pair) (*x509.Certificate, crypto.Signer, error) {
+	read, err := tls.X509KeyPair(pair.CertPEM, pair.KeyPEM)
 	if err != nil {
-		return nil, nil, fmt.Errorf("%s: %w", pair.CertFile, err)
+		return nil, nil, fmt.Errorf("%s and %s: %w", pair.CertFile, pair.KeyFile, err)
 	}
-	key, err := decodeKey(pair.KeyPEM)
-	if err != nil {
-		return nil, nil, fmt.Errorf("%s: %w", pair.KeyFile, err)
+	key, ok := read.PrivateKey.(crypto.Signer)
+	if !ok {
+		return nil, nil, fmt.Errorf("%s: a key that cannot sign", pair.KeyFile)
 	}
-	if !key.PublicKey.Equal(cert.PublicKey) {
-		return nil, nil, fmt.Errorf("%s and %s do not belong together", pair.CertFile, pair.KeyFile)
-	}
-	return cert, key, nil
-}
-
-func encodeKey(key *ecdsa.PrivateKey) ([]byte, error) {
-	der, err := x509.MarshalECPrivateKey(key)
-	if err != nil {
-		return nil, err
-	}
-	return pem.EncodeToMemory(&pem.Block{Type: pemKey, Bytes: der}), nil
-}
-
-func decodeKey(encoded []byte) (*ecdsa.PrivateKey, error) {
-	block, _ := pem.Decode(encoded)
-	if block == nil || block.Type != pemKey {
-		return nil, errors.New("no EC private key in it")
-	}
-	return x509.ParseECPrivateKey(block.Bytes)
+	return read.Leaf, key, nil
 }

@@ -42,7 +42,8 @@ const (
 	maxBuildLog  = 8 << 10
 )
 
-// program is a program of the module.
+// program is a program of the module. Kubectl and the API server take minutes to build, so both are kept until
+// their sources change.
 type program struct {
 	// name is that of the binary, and of its folder in .cache.
 	name     string
@@ -94,6 +95,8 @@ func HasControllers() bool {
 	return os.Getenv(EnvAssets) == "" || checkAsset("kube-controller-manager") == nil
 }
 
+// pathOf returns the path of a program, which it builds if the cache lacks it. The path has a key of the sources, so
+// that two working trees or two states of one never use each other's binary.
 func pathOf(ctx context.Context, dir string, log io.Writer, p program) (string, error) {
 	if override := os.Getenv(p.override); override != "" {
 		return filepath.Abs(override)
@@ -134,6 +137,7 @@ func pathOf(ctx context.Context, dir string, log io.Writer, p program) (string, 
 }
 
 // findRoot returns the nearest folder at or above dir that holds the localcluster module.
+// Tests run in the folders of their packages, so the root is somewhere above.
 func findRoot(dir string) (string, error) {
 	start, err := filepath.Abs(dir)
 	if err != nil {
@@ -174,6 +178,7 @@ func linkerFlags(root string) (string, error) {
 
 // sourceKey identifies the sources of a binary: the module's files that go into it, the flags, the Go version, the platform.
 // Foreign programs have none of the module's Go files in them.
+// Tests and documentation do not count, so that editing them builds nothing.
 func sourceKey(root, flags string, foreign bool) (string, error) {
 	sum := sha256.New()
 	_, _ = fmt.Fprintf(sum, "%s %s/%s %q\n", runtime.Version(), runtime.GOOS, runtime.GOARCH, flags)
@@ -204,6 +209,7 @@ func isSource(file string) bool {
 }
 
 // buildBinary builds into a temporary file first, so that path never holds half a binary.
+// The error has the end of what the compiler says. An aborted build leaves no file under the final name.
 func buildBinary(ctx context.Context, folder string, p program, path, flags string) error {
 	if err := os.MkdirAll(filepath.Dir(path), 0o750); err != nil {
 		return err
@@ -241,6 +247,7 @@ func fileExists(path string) bool {
 }
 
 // lockBuild waits until this process is the only one that builds.
+// The lock is a file that the kernel unlocks when its process ends, so that a killed build blocks nobody.
 func lockBuild(ctx context.Context, path, name string, log io.Writer) (unlock func(), err error) {
 	file := flock.New(path, flock.SetPermissions(0o600))
 	ticker := time.NewTicker(lockInterval)

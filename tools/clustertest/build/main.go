@@ -11,6 +11,8 @@ import (
 	"sluice.dev/tools/clustertest/binary"
 )
 
+// main prints the path alone on stdout, for use in scripts; that it builds is told on stderr. It exits with 2 if it
+// cannot.
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	defer stop()

@@ -56,6 +56,8 @@ type Node struct {
 }
 
 // New makes a node whose files are in a folder that Close removes.
+// Its proxy listens from now on, so that an API server can be started with [Node.Option]. It knows no
+// Services before [Node.Join].
 func New(ctx context.Context) (*Node, error) {
 	dir, err := os.MkdirTemp("", "node") // the path of a socket has 107 bytes at most
 	if err != nil {
@@ -81,6 +83,8 @@ func (n *Node) Option() clustertest.Option {
 }
 
 // proxyConnect is a proxy for CONNECT, from the API server to an address of the cluster.
+// This is the proxy side of the API server's egress selector. Both directions are copied until one of
+// them ends; then both connections are closed, as a network would.
 func (n *Node) proxyConnect(w http.ResponseWriter, r *http.Request) {
 	if r.Method != http.MethodConnect {
 		http.Error(w, "want CONNECT", http.StatusMethodNotAllowed)
@@ -117,6 +121,8 @@ func (n *Node) proxyConnect(w http.ResponseWriter, r *http.Request) {
 }
 
 // addressBehind returns the address of a process behind an address of a Service, and any other address as it is.
+// The Services are listed for each connection. There are few of both, and a cache would have to follow
+// changes.
 func (n *Node) addressBehind(ctx context.Context, address string) (string, error) {
 	host, port, err := net.SplitHostPort(address)
 	if err != nil {
@@ -146,6 +152,8 @@ func (n *Node) addressBehind(ctx context.Context, address string) (string, error
 }
 
 // readyAddress returns the address of a ready process that a Service selects.
+// A process is in n.pods only after it was ready, so readiness is not asked again. The port is that of
+// the Service's targetPort, by name or number.
 func (n *Node) readyAddress(s *corev1.Service, port intstr.IntOrString) (string, error) {
 	n.mu.Lock()
 	defer n.mu.Unlock()

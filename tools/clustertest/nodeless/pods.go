@@ -1,5 +1,8 @@
 package nodeless
 
+// Who runs the Deployments where no kubelet does? The node looks at them again and again, starts one process
+// for each, and writes the status that controllers would write.
+
 import (
 	"cmp"
 	"context"
@@ -37,6 +40,8 @@ type Image struct {
 }
 
 // pod is a running process of a Deployment.
+// There is one for each Deployment, whatever its replicas. While a new one replaces it, the old one is
+// not in the map of the node any more.
 type pod struct {
 	*Process
 
@@ -53,6 +58,7 @@ type pod struct {
 }
 
 // Join runs the Deployments of a cluster, and follows them, until Close.
+// Errors while following do not stop it: they are returned by [Node.Close]. The Deployments are looked at every 200 ms.
 func (n *Node) Join(config *rest.Config, image Image) (err error) {
 	if n.kube, err = kubernetes.NewForConfig(config); err != nil {
 		return err
@@ -99,6 +105,7 @@ func (n *Node) leaveGracefully(p *pod) {
 }
 
 // Close ends all processes. Its error says what went wrong since Join.
+// It must be called once. A process that ended by itself, or that had to be killed, is an error.
 func (n *Node) Close() error {
 	if n.cancel != nil {
 		n.Rest()
@@ -133,6 +140,8 @@ func (n *Node) Processes() map[string]*Process {
 }
 
 // syncDeployments makes the processes those of the Deployments. A new one is ready before the old one ends.
+// Changed are Deployments whose template differs as JSON, which is what makes a rollout in a cluster. A
+// process that has ended by itself is reported and started again, as the kubelet does.
 func (n *Node) syncDeployments(ctx context.Context) error {
 	list, err := n.kube.AppsV1().Deployments("").List(ctx, metav1.ListOptions{})
 	if err != nil {
@@ -217,6 +226,8 @@ func (n *Node) setFinalizer(ctx context.Context, d *appsv1.Deployment, on bool) 
 }
 
 // reportStatus writes what the controllers of Deployments and of EndpointSlices would write.
+// Clients that wait for a rollout look at these fields. A Deployment with several replicas has one
+// process and reports all of them.
 func (n *Node) reportStatus(ctx context.Context, d *appsv1.Deployment) error {
 	replicas := ptr.Deref(d.Spec.Replicas, 1)
 	if d.Status.ObservedGeneration != d.Generation || d.Status.AvailableReplicas != replicas {
@@ -236,6 +247,8 @@ func (n *Node) reportStatus(ctx context.Context, d *appsv1.Deployment) error {
 }
 
 // listEndpoints writes the EndpointSlice of the Service that has the name of a Deployment, if there is one.
+// The API server only looks whether there is an endpoint; the connection goes through the proxy. Nothing
+// changes the slice later.
 func (n *Node) listEndpoints(ctx context.Context, d *appsv1.Deployment, p *pod) error {
 	service, err := n.kube.CoreV1().Services(d.Namespace).Get(ctx, d.Name, metav1.GetOptions{})
 	if apierrors.IsNotFound(err) {
@@ -260,6 +273,9 @@ func (n *Node) listEndpoints(ctx context.Context, d *appsv1.Deployment, p *pod) 
 }
 
 // startPod runs the container of a Deployment and waits until it is ready.
+// The flags and variables are those of the Deployment. Three things differ: paths of volumes are folders
+// on this machine, ports are free ones, and a kubeconfig with a token of the ServiceAccount takes the
+// place of the mounted token.
 func (n *Node) startPod(ctx context.Context, d *appsv1.Deployment, template string) (*pod, error) {
 	spec := d.Spec.Template.Spec
 	if len(spec.Containers) != 1 {
@@ -281,6 +297,7 @@ func (n *Node) startPod(ctx context.Context, d *appsv1.Deployment, template stri
 	if err := Kubeconfig(ctx, n.kube, n.config, d.Namespace, spec.ServiceAccountName, filepath.Join(tmp, "kubeconfig")); err != nil {
 		return nil, err
 	}
+	// In a chroot the process sees the path without the root.
 	inside := strings.TrimPrefix(tmp, n.image.Root)
 	var mounts []string // the paths of volumes, and the folders that stand for them
 	for _, m := range c.VolumeMounts {
@@ -315,6 +332,8 @@ func (n *Node) startPod(ctx context.Context, d *appsv1.Deployment, template stri
 		}
 		cmd.Env = append(cmd.Env, e.Name+"="+mounted.Replace(e.Value))
 	}
+	// The process runs as the user of the Pod and sees nothing but the image, so that a file which the
+	// image lacks is missed here as in a cluster.
 	if n.image.Root != "" {
 		user := uint32(*spec.SecurityContext.RunAsUser) //nolint:gosec // a user id
 		cmd.Env = append(cmd.Env, "SSL_CERT_FILE=/etc/ssl/certs/ca-certificates.crt")

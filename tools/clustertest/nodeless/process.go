@@ -1,7 +1,9 @@
 package nodeless
 
+// How is a role of Sluice run and asked as a process? It is started with its flags, ready when its own check
+// says so, and ended as the kubelet ends a container.
+
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -10,7 +12,6 @@ import (
 	"net/http"
 	"os/exec"
 	"strconv"
-	"sync"
 	"syscall"
 	"time"
 
@@ -22,6 +23,7 @@ import (
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 
 	"sluice.dev/internal/limit"
+	"sluice.dev/tools/clustertest"
 )
 
 const (
@@ -41,30 +43,12 @@ type Process struct {
 	Listen string
 
 	cmd   *exec.Cmd
-	log   output
+	log   clustertest.Output
 	ended chan struct{}
 }
 
-// output is what a process writes, which may be read meanwhile.
-type output struct {
-	mu sync.Mutex
-	b  bytes.Buffer
-}
-
-// Write implements io.Writer.
-func (o *output) Write(p []byte) (int, error) {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	return o.b.Write(p)
-}
-
-func (o *output) String() string {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	return o.b.String()
-}
-
 // Launch starts a command that serves its health checks at an address. Stop or Kill must end it.
+// The process is not bound to a context: its end is part of what tests look at.
 func Launch(name, listen string, cmd *exec.Cmd) (*Process, error) {
 	p := &Process{Name: name, Listen: listen, cmd: cmd, ended: make(chan struct{})}
 	cmd.Stdout, cmd.Stderr = &p.log, &p.log
@@ -79,6 +63,7 @@ func Launch(name, listen string, cmd *exec.Cmd) (*Process, error) {
 }
 
 // Ready waits until the process is ready.
+// It fails at once if the process has ended, with all that it has logged.
 func (p *Process) Ready(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
@@ -139,6 +124,7 @@ func (p *Process) endedError() error {
 }
 
 // Stop ends the process as the kubelet does, and by force if it does not end.
+// An exit code other than 0 is an error: sluice serve ends well when it is told to.
 func (p *Process) Stop() error {
 	_ = p.cmd.Process.Signal(syscall.SIGTERM) // it may have ended
 	select {
@@ -160,6 +146,7 @@ func (p *Process) Kill() {
 }
 
 // Kubeconfig writes a file that authenticates as a ServiceAccount at the API server of a configuration.
+// The token is valid for an hour, the default of the API server, which is longer than a test takes.
 func Kubeconfig(ctx context.Context, client kubernetes.Interface, config *rest.Config, namespace, account, file string) error {
 	token, err := client.CoreV1().ServiceAccounts(namespace).CreateToken(ctx, account, &authenticationv1.TokenRequest{}, metav1.CreateOptions{})
 	if err != nil {
