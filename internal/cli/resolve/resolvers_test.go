@@ -44,15 +44,22 @@ func newTestResolving(t *testing.T) *resolution.Resolvers {
 }
 
 func readFile(ctx context.Context, r *resolution.Resolvers) (*resolve.Resource, error) {
-	return r.Adapters()["dir"].Resolve(ctx, &resolve.Request{
+	return resolveWith(ctx, r, "dir", &resolve.Request{
 		Namespace: "ns", Params: map[string]resolve.Value{"path": {Type: resolve.String, String: "task.yaml"}},
 	})
+}
+
+// resolveWith gives the memory of the content back at once.
+func resolveWith(ctx context.Context, r *resolution.Resolvers, name string, req *resolve.Request) (*resolve.Resource, error) {
+	res, held, err := r.Adapters()[name].Hold(ctx, req)
+	held.Release()
+	return res, err
 }
 
 // isOff tells whether a resolver is switched off.
 func isOff(t *testing.T, r *resolution.Resolvers, name string) bool {
 	t.Helper()
-	_, err := r.Adapters()[name].Resolve(t.Context(), &resolve.Request{})
+	_, err := resolveWith(t.Context(), r, name, &resolve.Request{})
 	e, ok := errors.AsType[*resolve.Error](err)
 	return ok && e.Reason == resolve.ReasonForbidden && strings.Contains(e.Msg, resolution.FlagsConfigMap)
 }
@@ -123,7 +130,7 @@ func TestAResolverThatHasNotReadWhatIsAllowedDoesNothing(t *testing.T) {
 			stopped := func() (out []string) {
 				for _, name := range []string{"dir", "http"} {
 					// Without parameters each is refused for want of them, if it comes to that.
-					_, err := r.Adapters()[name].Resolve(t.Context(), &resolve.Request{})
+					_, err := resolveWith(t.Context(), r, name, &resolve.Request{})
 					var e *resolve.Error
 					if errors.As(err, &e) && e.Reason == resolve.ReasonForbidden && strings.Contains(e.Msg, test.configMap) {
 						out = append(out, name)
