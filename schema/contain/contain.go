@@ -7,7 +7,6 @@ import (
 	"slices"
 
 	"sluice.dev/schema"
-	"sluice.dev/schema/upstream"
 )
 
 // Result is the answer of [Decide].
@@ -59,10 +58,7 @@ func newComparison(old, new Side, o *Options) *search {
 		w.cut = TooMuch
 	}
 	return &search{
-		walker: w, oldRoot: oldRoot, sides: [2]Side{old, new},
-		oldCut:   upstream.NewProjector(old.Props, o.upstreamOptions(&old)).Share(old.Node, &o.Shared.compiled),
-		newCut:   upstream.NewProjector(new.Props, o.upstreamOptions(&new)).Share(new.Node, &o.Shared.compiled),
-		newProps: new.Props,
+		walker: w, oldRoot: oldRoot, sides: [2]Side{old, new}, newProps: new.Props,
 	}
 }
 

@@ -204,7 +204,10 @@ func (s *search) confirmRound(ctx context.Context, all []*pending, round int) {
 		}
 		return
 	}
-	c, err := s.newConfirmer(ctx, objs)
+	c, err := s.makeConfirmer()
+	if err == nil {
+		c.chargeObjects(objs...)
+	}
 	for i, p := range all {
 		switch {
 		case len(batches[i]) == 0:

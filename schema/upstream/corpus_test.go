@@ -121,16 +121,10 @@ func BenchmarkCorpusValidators(b *testing.B) {
 		}
 		obj, small := g.resourceOf(s, o, 100), g.resourceOf(s, o, 100)
 		timed(&first, func() { _, err = v.Create(b.Context(), obj) })
-		p := upstream.NewProjector(s, o)
 		for range 5 {
 			thin(g, small)
 			timed(&touched, func() { _, err = v.TouchUpdate(b.Context(), obj, true) })
-			timed(&confirmed, func() {
-				var part *upstream.Validator
-				if part, err = p.For(small); err == nil {
-					_, err = part.Create(b.Context(), small)
-				}
-			})
+			timed(&confirmed, func() { _, err = v.Create(b.Context(), small) })
 		}
 		if err != nil {
 			b.Error(err)
@@ -182,8 +176,8 @@ func thin(g generator, o map[string]any) {
 	}
 }
 
-// TestCorpusObjectsAreJudgedAlike compares verdicts on generated objects under real schemas: with and without short cuts,
-// whole and projected.
+// TestCorpusObjectsAreJudgedAlike compares verdicts on generated objects under real schemas: with and without short
+// cuts.
 func TestCorpusObjectsAreJudgedAlike(t *testing.T) {
 	g := generator{rand.New(rand.NewPCG(2, 2))}
 	eachVersion(t, 2, func(id string, s *props, o upstream.Options) {
@@ -192,8 +186,7 @@ func TestCorpusObjectsAreJudgedAlike(t *testing.T) {
 			t.Log(id, err)
 			return
 		}
-		p := upstream.NewProjector(s, o)
-		fast, err := p.Whole()
+		fast, err := upstream.New(s, o)
 		if err != nil {
 			t.Fatal(id, err)
 		}
@@ -202,16 +195,6 @@ func TestCorpusObjectsAreJudgedAlike(t *testing.T) {
 			old := asMap(g.mutate(obj))
 			if diff := compareVerdicts(t, exact, fast, obj, old); diff != "" {
 				t.Errorf("%s: -exact +fast:\n%s", id, diff)
-			}
-			for range 4 {
-				thin(g, obj)
-			}
-			part, err := p.For(obj, old)
-			if err != nil {
-				t.Fatal(id, err)
-			}
-			if diff := compareVerdicts(t, exact, part, obj, old); diff != "" {
-				t.Errorf("%s: -whole +projected:\n%s", id, diff)
 			}
 		}
 	})

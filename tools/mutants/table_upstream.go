@@ -28,7 +28,7 @@ var upstreamFaults = []fault{
 		broken: "the evaluation of rules costs nothing",
 	},
 	{
-		in: "schema/contain.(*search).newConfirmer", find: "before.Prepare + after.Prepare", put: "int64(0)",
+		in: "schema/contain.(*search).makeConfirmer", find: "c.old.Costs().Prepare + c.new.Costs().Prepare", put: "int64(0)",
 		broken: "preparing the API server's code for large candidates costs nothing",
 	},
 	{
@@ -68,7 +68,6 @@ var upstreamFaults = []fault{
 		in: "schema/upstream.(*shapeNode).mayRepeat", find: "n.additional", put: "n.additional == nil && n.additional",
 		broken: "sets and list maps in the values of a map may hold items twice",
 	},
-	{in: "schema/upstream.(*words).mayMention", find: "w.above", put: "nil", broken: "properties that only a rule higher up mentions are cut out"},
 	{
 		in: "schema/upstream.(*shapeNode).lacksDefaults", find: "if v, ok := x[name]; !ok || (v == nil && !n.props[name].nullable) {",
 		put:    "if _, ok := x[name]; !ok {",
