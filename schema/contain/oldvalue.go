@@ -79,24 +79,9 @@ func (w *walker) eachUpdateRule(o, n place, changed bool, f func(o, n place, i i
 			f(o, n, i, parsed, changed)
 		}
 	}
-	names := declaredNames(o, n)
-	for _, name := range names {
-		w.withStep(o, n, walkStep{Step: Step{Field, name}}, func() {
-			before, a, b := w.fillings, o.childPlace(name), n.childPlace(name)
-			w.fillings = w.filledAt(a, b, name)
-			w.eachUpdateRule(a, b, changed || fillsElse(a, b), f)
-			w.fillings = before
-		})
-	}
-	if correlatesDifferently(o, n) {
-		w.moved++
-		defer func() { w.moved-- }()
-	}
-	before := w.fillings
-	w.fillings = w.fillBelow()
-	defer func() { w.fillings = before }()
-	w.withStep(o, n, walkStep{Step: Step{Kind: AnyKey}, except: names}, func() { w.eachUpdateRule(o.restPlace(), n.restPlace(), changed, f) })
-	w.withStep(o, n, walkStep{Step: Step{Kind: AnyItem}}, func() { w.eachUpdateRule(o.itemPlace(), n.itemPlace(), changed, f) })
+	w.eachPart(o, n, func(s Step, a, b place) {
+		w.eachUpdateRule(a, b, changed || s.Kind == Field && fillsElse(a, b), f)
+	})
 }
 
 func fillsElse(o, n place) bool {

@@ -37,7 +37,7 @@ var proofFaults = []fault{
 		in: "schema.SameDefault", find: "return o.HasDefault == n.HasDefault && (reflect", put: "return !n.HasDefault || (reflect",
 		broken: "a default that is removed is not noticed",
 	},
-	{in: "schema/contain.(*walker).compareChildren", call: "o.itemPlace", answers: "n.itemPlace()", broken: "items is not compared"},
+	{in: "schema/contain.(*walker).eachPart", call: "o.itemPlace", answers: "n.itemPlace()", broken: "items is not compared"},
 	{
 		in: "schema/contain.(*walker).recordType", find: "x.whole = logic.Not(w.new.acceptedAt(n))",
 		put:    "x.whole = nil",

@@ -158,17 +158,21 @@ func withoutSets(e *expr) *expr {
 	default:
 		return e
 	}
-	join := operators.LogicalAnd
-	if e.name == "intersects" {
-		join = operators.LogicalOr
+	parts := make([]*expr, len(consts.args))
+	for i, c := range consts.args {
+		parts[i] = &expr{kind: call, name: operators.In, args: []*expr{c, of}}
 	}
-	var out *expr
-	for _, c := range consts.args {
-		in := &expr{kind: call, name: operators.In, args: []*expr{c, of}}
-		if out != nil {
-			in = &expr{kind: call, name: join, args: []*expr{out, in}}
-		}
-		out = in
+	if e.name == "intersects" {
+		return joinedBy(operators.LogicalOr, parts)
+	}
+	return joinedBy(operators.LogicalAnd, parts)
+}
+
+// joinedBy joins expressions, at least one, by an operator of two operands.
+func joinedBy(op string, parts []*expr) *expr {
+	out := parts[0]
+	for _, e := range parts[1:] {
+		out = &expr{kind: call, name: op, args: []*expr{out, e}}
 	}
 	return out
 }
@@ -237,6 +241,11 @@ func (e *expr) walkParts(f func(*expr)) {
 		a.walkParts(f)
 	}
 	f(e)
+}
+
+// anyPart reports whether f is true of some part of e, or of e.
+func (e *expr) anyPart(f func(*expr) bool) bool {
+	return f(e) || slices.ContainsFunc(e.args, func(a *expr) bool { return a.anyPart(f) })
 }
 
 // mentionsName reports whether e uses the name, other than as a name that a macro binds.

@@ -21,7 +21,7 @@ func (t *translator) optValue(e *expr, a sval) (value, error) {
 }
 
 func (t *translator) typeOf(e *expr, a sval) (value, error) {
-	if name := typeName(a); name != "" && !mayFail(a) {
+	if name := a.typeName(); name != "" && !mayFail(a) {
 		return singleBranch(typeV(name)), nil
 	}
 	return t.opaqueFunction(e, a)

@@ -46,9 +46,7 @@ func canonicalText(e *expr) string {
 }
 
 func usesDyn(e *expr) bool {
-	found := false
-	e.walkParts(func(x *expr) { found = found || x.kind == call && x.name == "dyn" })
-	return found
+	return e.anyPart(func(x *expr) bool { return x.kind == call && x.name == "dyn" })
 }
 
 func operatorText(op string, args ...string) string {
@@ -161,11 +159,9 @@ func (e *expr) isCondition() bool {
 
 // comparesConditions reports whether e has an equality of two conditions, whose form is twice as long.
 func (e *expr) comparesConditions() bool {
-	found := false
-	e.walkParts(func(x *expr) {
-		found = found || x.kind == call && (x.name == operators.Equals || x.name == operators.NotEquals) && x.args[0].isCondition() && x.args[1].isCondition()
+	return e.anyPart(func(x *expr) bool {
+		return x.kind == call && (x.name == operators.Equals || x.name == operators.NotEquals) && x.args[0].isCondition() && x.args[1].isCondition()
 	})
-	return found
 }
 
 // writeEquality writes == or !=. Only with a scalar literal is a != b the negation of a == b: for lists and maps, a != b is true where a == b

@@ -23,7 +23,7 @@ func (t *translator) evalComparison(o ordering, a, b sval) (value, error) {
 	_, an := a.(numV)
 	_, bn := b.(numV)
 	switch {
-	case an && bn || orderable(typeName(a), typeName(b)):
+	case an && bn || orderable(a.typeName(), b.typeName()):
 		return t.compareOpaque(o, a, b)
 	case otherType(a, b):
 		return nil, nil // no such overload
@@ -61,7 +61,7 @@ func orderable(a, b string) bool {
 
 // otherType tells whether two values, one of them dynamic, are certainly of different types.
 func otherType(a, b sval) bool {
-	ta, tb := typeName(a), typeName(b)
+	ta, tb := a.typeName(), b.typeName()
 	return (isDyn(a) || isDyn(b)) && ta != "" && tb != "" && ta != tb
 }
 
@@ -129,7 +129,7 @@ func numberBetween(n, m numV) num {
 	if high <= c {
 		c = high - 1
 	}
-	if typeName(n) == "double" {
+	if n.typeName() == "double" {
 		return num{dbl: true, d: c}
 	}
 	return num{i: int64(max(min(c, 1e18), -1e18))}

@@ -93,7 +93,7 @@ func (t *translator) toInt(e *expr, a sval) (value, error) {
 	case intV:
 		return singleBranch(a), nil
 	case numV:
-		if typeName(v) == "int" {
+		if v.typeName() == "int" {
 			return singleBranch(a), nil
 		}
 	case strV:

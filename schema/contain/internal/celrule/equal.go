@@ -112,7 +112,7 @@ func sizeOf(v sval) numBase {
 // equalTerms compares values that can only be named. The same name means the same value, and different names mean an opaque statement, about
 // which some cases are certain. It fails where == may be an error.
 func (t *translator) equalTerms(a, b sval) (boolV, error) {
-	ta, tb := typeName(a), typeName(b)
+	ta, tb := a.typeName(), b.typeName()
 	if otherType(a, b) && (!isNumericType(ta) || !isNumericType(tb)) {
 		return boolConst(false), nil
 	}

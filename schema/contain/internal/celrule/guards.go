@@ -27,12 +27,10 @@ func (r *Rule) WithoutGuards(n *schema.Node) *Rule {
 }
 
 func (e *expr) usesOptionals() bool {
-	found := false
-	e.walkParts(func(x *expr) {
-		found = found || x.kind == ident && x.name == "optional" || x.optional != nil ||
+	return e.anyPart(func(x *expr) bool {
+		return x.kind == ident && x.name == "optional" || x.optional != nil ||
 			x.kind == call && slices.Contains([]string{operators.OptSelect, operators.OptIndex, "optMap", "optFlatMap", "unwrapOpt"}, x.name)
 	})
-	return found
 }
 
 // guards knows the fields of which has() may be an error, because CEL cannot read some of their values.
@@ -164,16 +162,11 @@ func (e *expr) failsWithout(selection string) bool {
 
 // joinSigned joins expressions by an operator; at least one.
 func joinSigned(op string, parts []signed) *expr {
-	var out *expr
-	for _, s := range parts {
-		e := s.e
-		if s.neg {
-			e = &expr{kind: call, name: operators.LogicalNot, args: []*expr{e}}
+	out := make([]*expr, len(parts))
+	for i, s := range parts {
+		if out[i] = s.e; s.neg {
+			out[i] = &expr{kind: call, name: operators.LogicalNot, args: []*expr{s.e}}
 		}
-		if out != nil {
-			e = &expr{kind: call, name: op, args: []*expr{out, e}}
-		}
-		out = e
 	}
-	return out
+	return joinedBy(op, out)
 }

@@ -96,10 +96,4 @@ func notEmpty(l *expr) *expr {
 	return &expr{kind: call, name: operators.Greater, args: []*expr{size, {kind: literal, val: int64(0)}}}
 }
 
-func conjunctionOf(all []*expr) *expr {
-	out := all[0]
-	for _, e := range all[1:] {
-		out = &expr{kind: call, name: operators.LogicalAnd, args: []*expr{out, e}}
-	}
-	return out
-}
+func conjunctionOf(all []*expr) *expr { return joinedBy(operators.LogicalAnd, all) }

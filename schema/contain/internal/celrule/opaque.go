@@ -31,12 +31,12 @@ func (t *translator) termOf(v sval) (termV, bool) {
 		for _, op := range v.ops {
 			x.text = operatorText(op.text, x.text)
 		}
-		x.typ = typeName(v)
+		x.typ = v.typeName()
 		return x, true
 	case refV:
-		return termV{text: mark, refs: []ref{v.ref}, typ: typeName(v)}, true
+		return termV{text: mark, refs: []ref{v.ref}, typ: v.typeName()}, true
 	case constV:
-		return termV{text: operatorText("const", writeJSON(v.val), t.wholeShape(v.node)), typ: typeName(v)}, true
+		return termV{text: operatorText("const", writeJSON(v.val), t.wholeShape(v.node)), typ: v.typeName()}, true
 	case listV:
 		return t.termOfList(v)
 	}

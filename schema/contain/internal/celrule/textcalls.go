@@ -30,10 +30,10 @@ func constSearch(name, s, arg string) (bool, error) {
 // evalStringSearch evaluates the functions that look into strings.
 func (t *translator) evalStringSearch(e *expr, a, b sval) (value, error) {
 	name := e.name
-	if isDyn(a) && typeName(a) != "string" {
+	if isDyn(a) && a.typeName() != "string" {
 		return nil, nil
 	}
-	if typeName(a) != "string" || typeName(b) != "string" {
+	if a.typeName() != "string" || b.typeName() != "string" {
 		return nil, errUnsupported
 	}
 	arg, ok := b.(strV)

@@ -37,7 +37,10 @@ func unsupportedUnless(ok bool) error {
 }
 
 // sval is one possible value of an expression.
-type sval interface{ isSval() }
+type sval interface {
+	// typeName returns the name of its type in CEL, empty if that is not known.
+	typeName() string
+}
 
 type (
 	nullV struct{}
@@ -156,26 +159,29 @@ type compr struct {
 	strict bool
 }
 
-func (prefixAt) isSval() {}
-func (durV) isSval()     {}
-func (nullV) isSval()    {}
-func (lostV) isSval()    {}
-func (intV) isSval()     {}
-func (dblV) isSval()     {}
-func (strV) isSval()     {}
-func (typeV) isSval()    {}
-func (boolV) isSval()    {}
-func (numV) isSval()     {}
-func (strAt) isSval()    {}
-func (schemeAt) isSval() {}
-func (refV) isSval()     {}
-func (constV) isSval()   {}
-func (listV) isSval()    {}
-func (mapV) isSval()     {}
-func (comprV) isSval()   {}
-func (optV) isSval()     {}
-func (formatV) isSval()  {}
-func (termV) isSval()    {}
+func (nullV) typeName() string    { return "null_type" }
+func (intV) typeName() string     { return "int" }
+func (dblV) typeName() string     { return "double" }
+func (strV) typeName() string     { return "string" }
+func (strAt) typeName() string    { return "string" }
+func (schemeAt) typeName() string { return "string" }
+func (prefixAt) typeName() string { return "string" }
+func (boolV) typeName() string    { return "bool" }
+func (durV) typeName() string     { return durationType }
+func (typeV) typeName() string    { return "type" }
+func (listV) typeName() string    { return "list" }
+func (comprV) typeName() string   { return "list" }
+func (mapV) typeName() string     { return "map" }
+func (r refV) typeName() string   { return listOrMap(r.node.Type == "array") }
+func (v termV) typeName() string  { return v.typ }
+func (lostV) typeName() string    { return "" }
+func (optV) typeName() string     { return "" }
+func (formatV) typeName() string  { return "" }
+
+func (v constV) typeName() string {
+	_, isList := v.val.([]any)
+	return listOrMap(isList)
+}
 
 // element is an element of a list written in the rule. The list has it if the condition holds.
 type element struct {
@@ -282,40 +288,6 @@ func boolConst(b bool) boolV {
 		return boolV{yes, no}
 	}
 	return boolV{no, yes}
-}
-
-// typeName returns the name of the type, empty if it is not known.
-func typeName(v sval) string {
-	switch v := v.(type) {
-	case nullV:
-		return "null_type"
-	case intV:
-		return "int"
-	case dblV:
-		return "double"
-	case strV, strAt, schemeAt, prefixAt:
-		return "string"
-	case boolV:
-		return "bool"
-	case durV:
-		return durationType
-	case numV:
-		return v.typeName()
-	case typeV:
-		return "type"
-	case listV, comprV:
-		return "list"
-	case mapV:
-		return "map"
-	case refV:
-		return listOrMap(v.node.Type == "array")
-	case constV:
-		_, isList := v.val.([]any)
-		return listOrMap(isList)
-	case termV:
-		return v.typ
-	}
-	return ""
 }
 
 func (n numV) typeName() string {
