@@ -91,6 +91,8 @@ var Keywords = []Keyword{
 	{"XValidations", "x-kubernetes-validations", Value, readRules},
 }
 
+// oddKeyword returns the reader of a keyword that no structural schema has. It notes the name only; [Node.readOdd]
+// puts the contents into the hash.
 func oddKeyword(name string, has func(*props) bool) func(*Node, *props) error {
 	return func(n *Node, p *props) error {
 		if has(p) {
@@ -100,6 +102,8 @@ func oddKeyword(name string, has func(*props) bool) func(*Node, *props) error {
 	}
 }
 
+// readDefault decodes the default. A default of null counts as none, as it does in
+// k8s.io/apiextensions-apiserver/pkg/apiserver/schema/defaulting.
 func readDefault(n *Node, p *props) error {
 	if p.Default == nil {
 		return nil
@@ -112,6 +116,7 @@ func readDefault(n *Node, p *props) error {
 	return nil
 }
 
+// readEnum decodes the values of the enum, in their order. The error names the index of a value that is no JSON.
 func readEnum(n *Node, p *props) error {
 	for i, e := range p.Enum {
 		v, err := decodeValue(e.Raw)
@@ -123,11 +128,14 @@ func readEnum(n *Node, p *props) error {
 	return nil
 }
 
+// readRequired sorts the names and drops repetitions, which change nothing: the order must not count for the hash.
 func readRequired(n *Node, p *props) error {
 	n.Required = slices.Compact(slices.Sorted(slices.Values(p.Required)))
 	return nil
 }
 
+// readPreserve reads x-kubernetes-preserve-unknown-fields. The API server takes no CRD with the value false, so that
+// value is odd.
 func readPreserve(n *Node, p *props) error {
 	if p.XPreserveUnknownFields != nil {
 		n.PreserveUnknown = *p.XPreserveUnknownFields
@@ -138,6 +146,7 @@ func readPreserve(n *Node, p *props) error {
 	return nil
 }
 
+// readListType reads x-kubernetes-list-type; an absent one stays empty and means atomic.
 func readListType(n *Node, p *props) error {
 	if p.XListType != nil {
 		n.ListType = *p.XListType
@@ -145,6 +154,7 @@ func readListType(n *Node, p *props) error {
 	return nil
 }
 
+// readMapType reads x-kubernetes-map-type; an absent one stays empty and means granular.
 func readMapType(n *Node, p *props) error {
 	if p.XMapType != nil {
 		n.MapType = *p.XMapType
@@ -152,6 +162,7 @@ func readMapType(n *Node, p *props) error {
 	return nil
 }
 
+// readRules copies the rules in their order. Gaps name a rule by its index, so no rule is dropped or sorted.
 func readRules(n *Node, p *props) error {
 	for _, r := range p.XValidations {
 		rule := Rule{

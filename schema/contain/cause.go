@@ -173,6 +173,7 @@ func (c *changes) findChange(path Path, o, n *schema.Node, names map[string]bool
 	c.findChange(below(Step{Kind: AnyKey}), o.Additional, n.Additional, names, depth+1)
 }
 
+// recordFirst records a difference at the path, unless one was found before. The empty path is called "the object".
 func (c *changes) recordFirst(path Path, format string, args ...any) {
 	if c.first != "" {
 		return
@@ -211,6 +212,7 @@ func (c *changes) compareKeywords(path Path, o, n *schema.Node) {
 	}
 }
 
+// typeOrAny is the type of a place for a text: "any" if the schema does not say one.
 func typeOrAny(p place) any {
 	if t := typeName(p); t != nil {
 		return t

@@ -62,6 +62,8 @@ func newComparison(old, new Side, o *Options) *search {
 	}
 }
 
+// addGap adds a gap to the result. A witness outweighs everything, and an Unknown outweighs Contained. Gaps that only
+// change defaults leave the verdict as it is.
 func (r *Result) addGap(g Gap) {
 	r.Gaps = append(r.Gaps, g)
 	if g.Harm == Redefaulted {

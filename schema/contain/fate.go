@@ -105,7 +105,7 @@ func (s *search) refusesUnchanged(p *pending) (logic.Formula, bool) {
 	if !ok {
 		return nil, false
 	}
-	return logic.Not(celrule.Translate(unchanged, celrule.Scope{Spine: n.node, Root: n.hasMeta(), Checker: s.opts.solverStrings(), Work: s.opts.Work})), true
+	return logic.Not(celrule.Translate(unchanged, s.opts.scopeOf(n, false))), true
 }
 
 // alwaysRatchets reports whether ratcheting tolerates the errors of the gap in every stored object. It does if an update finds the value, or
@@ -169,7 +169,7 @@ func (s *search) failing(p *pending) (logic.Formula, bool) {
 	if err != nil || parsed.UsesOldSelf() || !s.opts.Work.Charge(int64(len(r.Rule))*unitsToTranslate) {
 		return nil, false
 	}
-	return celrule.Failing(parsed, s.scopeOf(n, r)), true
+	return celrule.Failing(parsed, s.opts.scopeOf(n, hasOptionalOldSelf(r))), true
 }
 
 // someCompound is true of lists in which some item is an object, a list or null.
@@ -190,11 +190,6 @@ func (s *search) mayFail(p *pending) bool {
 	fails, ok := s.failing(p)
 	asked := p.rule != "" || p.gap.Keyword == "type" || p.gap.Keyword == "x-kubernetes-list-type"
 	return asked && (!ok || !s.provesNone(s.formulasFor(p, fails)))
-}
-
-// scopeOf is the place n of the rule r.
-func (s *search) scopeOf(n place, r *schema.Rule) celrule.Scope {
-	return celrule.Scope{Spine: n.node, Root: n.hasMeta(), OptionalOldSelf: hasOptionalOldSelf(r), Checker: s.opts.solverStrings(), Work: s.opts.Work}
 }
 
 // failures returns candidates for a gap whose witness is tolerated: objects of which failing is true, so that they are stuck.

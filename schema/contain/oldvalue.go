@@ -66,6 +66,8 @@ func (o *Options) rulesWithMovedValues(readings []Reading) map[ruleAt]bool {
 	return moved
 }
 
+// rootPlaceOf is the place of the object itself, with all embedded resources checked: old values are of ordinary
+// updates.
 func rootPlaceOf(s Side) place { return place{node: s.Node, pos: atRoot} }
 
 // eachUpdateRule calls f for each rule about updates of the new place and below. changed reports whether any default differs, of the value or
@@ -84,6 +86,7 @@ func (w *walker) eachUpdateRule(o, n place, changed bool, f func(o, n place, i i
 	})
 }
 
+// fillsElse reports whether the two places fill in different defaults. A place that no schema declares fills in none.
 func fillsElse(o, n place) bool {
 	if o.kind != declared || n.kind != declared {
 		return o.kind == declared && o.node.HasDefault || n.kind == declared && n.node.HasDefault

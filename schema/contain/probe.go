@@ -193,7 +193,7 @@ func (s *search) hintsFor(p *pending) (hints []celrule.Hint) {
 	}
 	for i, text := range texts {
 		if parsed, err := s.opts.sharedLibrary().parseRule(text); err == nil && !slices.Contains(texts[:i], text) {
-			hints = append(hints, celrule.Hints(parsed, celrule.Scope{Spine: p.old.node, Root: p.old.hasMeta(), Checker: s.opts.solverStrings(), Work: s.opts.Work})...)
+			hints = append(hints, celrule.Hints(parsed, s.opts.scopeOf(p.old, false))...)
 		}
 	}
 	return hints

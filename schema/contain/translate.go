@@ -238,6 +238,8 @@ func (t *translator) addObjectPieces(n *schema.Node, p place, out *[]piece) {
 	}
 }
 
+// addJunctorPieces adds one piece for each branch of allOf, because each is a demand of its own with a finding of its
+// own, and one for each of the other junctors. The index tells the branches of allOf apart.
 func (t *translator) addJunctorPieces(n *schema.Node, p place, out *[]piece) {
 	branches := func(ns []*schema.Node, allOf bool) []logic.Formula {
 		fs := make([]logic.Formula, len(ns))
@@ -293,6 +295,9 @@ func (t *translator) nestedFormula(n *schema.Node, p place, inAllOf bool) logic.
 	}}
 }
 
+// expandNested makes the formula of a branch of a junctor at p. A branch has no say in pruning, so it only restricts
+// values. Types count only if the branch has one, or a checked format, for which the library takes strings and lists
+// alone.
 func (t *translator) expandNested(n *schema.Node, p place, inAllOf bool) logic.Formula {
 	out := logic.And{}
 	if n.Type != "" || n.IntOrString || t.effectiveFormat(n) != "" {
@@ -435,6 +440,8 @@ func (t *translator) equalByKeys(n *schema.Node, keys []string) logic.UniqueBy {
 	}
 }
 
+// mayBeNumber reports whether the key of a list item can be a number, whose JSON text decides whether two items are
+// equal. A key that the schema does not declare can be anything.
 func (t *translator) mayBeNumber(n *schema.Node) bool {
 	if n == nil {
 		return true

@@ -52,7 +52,7 @@ func (s *search) unclearParts(p place, r *schema.Rule, path Path) []string {
 	if err != nil || parsed.Transition(hasOptionalOldSelf(r)) {
 		return nil
 	}
-	parts := celrule.Unclear(parsed, s.scopeOf(p, r))
+	parts := celrule.Unclear(parsed, s.opts.scopeOf(p, hasOptionalOldSelf(r)))
 	for i, text := range parts {
 		parts[i] = fmt.Sprintf("%s in the rule %q at %s", text, refusalTextOf(r), orDefault(path.String(), "the object"))
 	}

@@ -39,6 +39,8 @@ func (n *shapeNode) mayRepeat(x any) bool {
 	return false
 }
 
+// isScalar reports whether a value can be a key of a Go map, so that equal items of a set are found without a
+// comparison of each two.
 func isScalar(v any) bool {
 	switch v.(type) {
 	case string, int64, bool, float64, nil:

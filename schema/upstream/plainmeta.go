@@ -25,6 +25,8 @@ func (v *Validator) plainMeta(meta map[string]any) bool {
 		plainOwners(meta) && plainManaged(meta)
 }
 
+// plainName reports whether the name is one that every resource may have, and there is a namespace if and only if the
+// resource is namespaced.
 func (v *Validator) plainName(meta map[string]any) bool {
 	name, _ := meta["name"].(string)
 	namespace, _ := meta["namespace"].(string)
@@ -32,6 +34,7 @@ func (v *Validator) plainName(meta map[string]any) bool {
 		(namespace == "" || len(content.IsDNS1123Label(namespace)) == 0)
 }
 
+// plainLabels reports whether all labels are valid.
 func plainLabels(meta map[string]any) bool {
 	labels, _ := meta["labels"].(map[string]any)
 	for k, value := range labels {
@@ -42,6 +45,8 @@ func plainLabels(meta map[string]any) bool {
 	return true
 }
 
+// plainFinalizers reports whether all finalizers are valid and have a prefix. Others are left to the API server's
+// function.
 func plainFinalizers(meta map[string]any) bool {
 	finalizers, _ := meta["finalizers"].([]any)
 	return !slices.ContainsFunc(finalizers, func(f any) bool {
@@ -50,6 +55,8 @@ func plainFinalizers(meta map[string]any) bool {
 	})
 }
 
+// plainAnnotations reports whether the keys of the annotations are valid in lower case and all annotations together
+// are within the limit.
 func plainAnnotations(meta map[string]any) bool {
 	annotations, _ := meta["annotations"].(map[string]any)
 	size := 0
@@ -63,11 +70,14 @@ func plainAnnotations(meta map[string]any) bool {
 	return size <= metavalidation.TotalAnnotationSizeLimitB
 }
 
+// plainOwners asks the API server's own function, which needs no copy of the metadata.
 func plainOwners(meta map[string]any) bool {
 	u := &unstructured.Unstructured{Object: map[string]any{"metadata": meta}}
 	return len(metavalidation.ValidateOwnerReferences(u.GetOwnerReferences(), metadataPath)) == 0
 }
 
+// plainManaged reports whether the entries about managers are valid (ValidateManagedFields in
+// k8s.io/apimachinery/pkg/apis/meta/v1/validation). Their field sets are not read.
 func plainManaged(meta map[string]any) bool {
 	entries, _ := meta["managedFields"].([]any)
 	for _, e := range entries {

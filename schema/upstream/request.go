@@ -186,6 +186,8 @@ func (v *Validator) Convert(obj map[string]any) (converted map[string]any, dropp
 	return d.object, d.pruned, err
 }
 
+// updateObject reads the stored object, in the version of h.from if there is one, and updates it by obj. obj is nil
+// for an update that only changes a label. Neither is changed.
 func (v *Validator) updateObject(ctx context.Context, obj, stored map[string]any, h how) (res Result, err error) {
 	defer recoverAsError(&err)
 	if err := checkObject(stored); err != nil {

@@ -63,6 +63,8 @@ func newShapeNode(s *structuralschema.Structural) *shapeNode {
 	return n
 }
 
+// adoptFlags notes at n what a child has at it or below, so that a value without such parts needs no walk. nil has
+// nothing.
 func (n *shapeNode) adoptFlags(child *shapeNode) {
 	if child != nil {
 		n.anyEmbedded = n.anyEmbedded || child.anyEmbedded

@@ -160,6 +160,8 @@ func (v *Validator) validateEmbedded(ctx context.Context, obj map[string]any) fi
 	return schemaobjectmeta.Validate(ctx, nil, obj, v.structural, false)
 }
 
+// validateMetaUpdate runs the declarative validation of metadata in an update. Metadata that cannot be read as
+// ObjectMeta are the only error.
 func (v *Validator) validateMetaUpdate(ctx context.Context, u, old *unstructured.Unstructured) field.ErrorList {
 	meta, errs := objectMeta(u)
 	if len(errs) > 0 {
@@ -229,6 +231,7 @@ func (v *Validator) validateRules(ctx context.Context, errs field.ErrorList, obj
 // OriginRule is the Origin of errors that validation rules gave, whatever their messages are.
 const OriginRule = "rule"
 
+// ofRules marks errors as those of rules, for callers that tell them from errors of the schema.
 func ofRules(errs field.ErrorList) field.ErrorList {
 	for _, e := range errs {
 		e.Origin = OriginRule
@@ -236,6 +239,8 @@ func ofRules(errs field.ErrorList) field.ErrorList {
 	return errs
 }
 
+// blocksRules reports whether rules are not evaluated because of an error: of a type, a missing field, a length or an
+// enum.
 func blocksRules(err *field.Error) bool {
 	return slices.Contains([]field.ErrorType{
 		field.ErrorTypeNotSupported, field.ErrorTypeRequired, field.ErrorTypeTooLong, field.ErrorTypeTooMany, field.ErrorTypeTypeInvalid,
@@ -259,10 +264,12 @@ func objectMeta(u *unstructured.Unstructured) (*metav1.ObjectMeta, field.ErrorLi
 	return meta, nil
 }
 
+// declarativeBeta is the state of the feature gate in the linked libraries, which the API server passes on as well.
 func declarativeBeta() bool {
 	return utilfeature.DefaultFeatureGate.Enabled(features.DeclarativeValidationBeta)
 }
 
+// pathSegment checks names of resources of which nothing more is demanded than that they can stand in a path.
 func pathSegment(name string, prefix bool) []string {
 	if prefix {
 		return content.IsPathSegmentPrefix(name)
@@ -287,6 +294,8 @@ func validateScale(u *unstructured.Unstructured, scale *apiextensionsv1.CustomRe
 	return errs
 }
 
+// validateReplicas checks the number of replicas at a path of the scale subresource. A missing one counts as 0, and
+// is valid.
 func validateReplicas(u *unstructured.Unstructured, path string) field.ErrorList {
 	n, _, err := unstructured.NestedInt64(u.Object, splitPath(path)...)
 	switch {

@@ -118,6 +118,8 @@ func (n *valueNode) setNumber() {
 	n.boundsOutOfRange = !inRange(n.Minimum) || !inRange(n.Maximum) || !inRange(n.MultipleOf)
 }
 
+// setEnum makes a set of an enum that is all strings. A string then needs one look, however long the enum is. Any
+// other enum is compared value by value, because the library converts values.
 func (n *valueNode) setEnum() {
 	if len(n.Enum) == 0 {
 		return
@@ -240,6 +242,7 @@ func (n *valueNode) validEnum(v any) bool {
 	return false
 }
 
+// validString checks length, pattern and format. The length counts code points, as utf8.RuneCount does.
 func (n *valueNode) validString(s string) bool {
 	if n.MaxLength != nil || n.MinLength != nil {
 		length := int64(utf8.RuneCountInString(s))
@@ -253,6 +256,7 @@ func (n *valueNode) validString(s string) bool {
 	return !n.checked || strfmt.Default.Validates(n.Format, s)
 }
 
+// validInteger checks an int64: the range of int32 or of a float format, then the bounds.
 func (n *valueNode) validInteger(i int64) bool {
 	if n.numberFormat != "" && n.numberFormat != "int64" && n.numberFormat != "double" &&
 		validate.IsValueValidAgainstRange(i, n.numberType, n.numberFormat, "", "") != nil {
@@ -261,6 +265,8 @@ func (n *valueNode) validInteger(i int64) bool {
 	return n.validNumber(i, float64(i))
 }
 
+// validFloat checks a float64. Of the type integer, its shortest decimal text has to be an integer within the range
+// of the format; of the format float, it has to fit a float32.
 func (n *valueNode) validFloat(f float64) bool {
 	if (n.numberType == "integer" || n.numberFormat == "float") &&
 		validate.IsValueValidAgainstRange(f, n.numberType, n.numberFormat, "", "") != nil {

@@ -44,6 +44,7 @@ type located struct {
 	key  string
 }
 
+// inField is where a field of the values stands. The key quotes the name, because a name may have a dot in it.
 func (l located) inField(name string) located {
 	return located{append(slices.Clip(l.path), name), l.key + "." + strconv.Quote(name)}
 }
@@ -127,6 +128,7 @@ func (a absence) withKnownFields(e *expr, value bool, bound *binding[located]) a
 	return a
 }
 
+// truthIf is the truth of a condition whose value is known.
 func truthIf(v bool) truth {
 	if v {
 		return surelyTrue

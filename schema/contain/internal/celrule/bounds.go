@@ -56,6 +56,7 @@ func constantOf(e *expr) any {
 	return nil
 }
 
+// isNumber reports whether a constant is an int or a double. nil, which stands for no constant, is none.
 func isNumber(constant any) bool {
 	switch constant.(type) {
 	case int64, float64:
@@ -93,6 +94,7 @@ func compareConstants(a, b any) (order int, ok bool) {
 	return 0, false
 }
 
+// compareAs compares a with b if b is of the same type; not ok if it is not.
 func compareAs[T any](a T, b any, compare func(a, b T) int) (order int, ok bool) {
 	c, ok := b.(T)
 	if !ok {

@@ -29,6 +29,7 @@ func atMostConst(e *expr) (sum *expr, most int64, ok bool) {
 	return a, most, ok && b.kind == literal
 }
 
+// appendSummands appends the parts of a sum from left to right; an expression that is no sum is its only part.
 func appendSummands(e *expr, out []*expr) []*expr {
 	if e.kind == call && e.name == operators.Add && len(e.args) == 2 {
 		return appendSummands(e.args[1], appendSummands(e.args[0], out))
@@ -105,6 +106,7 @@ func withinZeroAnd(e *expr, most int64) *expr {
 	return &expr{kind: call, name: operators.LogicalAnd, args: []*expr{limit(operators.GreaterEquals, 0), limit(operators.LessEquals, most)}}
 }
 
+// allOf is l.all(v, body).
 func allOf(l, v, body *expr) *expr {
 	return &expr{kind: call, member: true, name: "all", args: []*expr{l, v, body}}
 }

@@ -75,6 +75,7 @@ func (v strAt) codePointCount() sval {
 	return n
 }
 
+// toText translates string(a). The text of a number at a place is not known, and only gets a name.
 func (t *translator) toText(e *expr, a sval) (value, error) {
 	switch v := a.(type) {
 	case strV, strAt, prefixAt:
@@ -119,6 +120,8 @@ func whereNumber(b numBase) value {
 	return value{}.addBranch(b.indexWithin(lo, hi), newNum(b))
 }
 
+// toDouble translates double(a). Of an integer at a place it is a step that never fails and keeps the order, so that
+// comparisons with a constant stay ranges. A duration has no such conversion.
 func (t *translator) toDouble(e *expr, a sval) (value, error) {
 	switch v := a.(type) {
 	case dblV:
@@ -255,6 +258,9 @@ func (t *translator) fromString(e *expr, a sval) (value, error) {
 	return value{}.addBranch(valid.t, out), nil
 }
 
+// toDuration translates duration(a). Of a text at a place, the branch says where it is one: certainly where all
+// digits are few enough not to overflow, certainly not where the form is wrong, and opaque in between
+// (time.ParseDuration).
 func (t *translator) toDuration(e *expr, a sval) (value, error) {
 	switch a := a.(type) {
 	case durV:

@@ -79,6 +79,7 @@ func emitLeaves(conj bool, leaves []*cond, depth int) logic.Formula {
 	return joinFormulas(conj, out)
 }
 
+// appendFlat appends f, or its parts if it is a junction of the same kind, so that nested conjunctions become one.
 func appendFlat(conj bool, out []logic.Formula, f logic.Formula) []logic.Formula {
 	if a, ok := f.(logic.And); ok && conj {
 		return append(out, a...)
@@ -89,6 +90,7 @@ func appendFlat(conj bool, out []logic.Formula, f logic.Formula) []logic.Formula
 	return append(out, f)
 }
 
+// joinFormulas is the conjunction or the disjunction of the formulas, or the only one itself.
 func joinFormulas(conj bool, fs []logic.Formula) logic.Formula {
 	if len(fs) == 1 {
 		return fs[0]

@@ -43,6 +43,7 @@ func (t *translator) equalityOf(a, b sval) (boolV, error) {
 	return t.equalTerms(a, b)
 }
 
+// isNull reports whether the value is certainly null.
 func isNull(v sval) bool { _, ok := v.(nullV); return ok }
 
 // equalSimple compares two booleans, or two types.
@@ -85,6 +86,7 @@ func (t *translator) amongStrings(v sval, consts []string) (boolV, bool) {
 	return boolV{}, false
 }
 
+// emptyList reports whether the value is [] or {} as written in the rule.
 func emptyList(v sval) bool {
 	switch v := v.(type) {
 	case listV:
@@ -186,6 +188,7 @@ func (t *translator) equalByEnum(a, b sval) (boolV, bool) {
 	return boolV{orConds(ts...), orConds(fs...)}, true
 }
 
+// isScalar reports whether values of the CEL type have no parts. Equality of two scalars is never an error.
 func isScalar(typ string) bool {
 	switch typ {
 	case "int", "uint", "double", "string", "bool", "bytes", "type", "null_type",

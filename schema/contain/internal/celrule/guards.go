@@ -26,6 +26,8 @@ func (r *Rule) WithoutGuards(n *schema.Node) *Rule {
 	return newRule(root)
 }
 
+// usesOptionals reports whether e has an optional value in it: the namespace optional, a[?b], a.?b, or a macro for
+// optionals.
 func (e *expr) usesOptionals() bool {
 	return e.anyPart(func(x *expr) bool {
 		return x.kind == ident && x.name == "optional" || x.optional != nil ||
@@ -39,6 +41,8 @@ type guards struct {
 	all        bool // each field may be the key of a map with such values
 }
 
+// addUnreadable notes the fields of n and below it that CEL may be unable to read. It notes them by name alone: a
+// rule may meet the name anywhere.
 func (g *guards) addUnreadable(n *schema.Node) {
 	if n == nil {
 		return

@@ -10,6 +10,7 @@ import (
 	"sluice.dev/schema/contain/internal/logic"
 )
 
+// asFloat is the number as a double, as CEL's double() rounds it.
 func (n num) asFloat() float64 {
 	if n.dbl {
 		return n.d
@@ -33,6 +34,7 @@ func (n num) compareTo(m num) int {
 	return signOf(a < b, a > b)
 }
 
+// signOf is -1, 1 or 0 for less, more or neither.
 func signOf(less, more bool) int {
 	if less {
 		return -1
@@ -173,6 +175,8 @@ const (
 
 func (o ordering) flip() ordering { return gt - o }
 
+// holdsForSign reports whether the operator is true of two numbers of which a comparison gives the sign: negative
+// where the first is less.
 func (o ordering) holdsForSign(sign int) bool {
 	switch o {
 	case lt:
@@ -210,6 +214,7 @@ func (n numV) compareConst(o ordering, c num) (t, f *cond) {
 	return t, f
 }
 
+// sortIntervals sorts at most three intervals by their beginning.
 func sortIntervals(is []interval) {
 	for i := range is {
 		for j := i; j > 0 && is[j].lo < is[j-1].lo; j-- {
@@ -218,7 +223,7 @@ func sortIntervals(is []interval) {
 	}
 }
 
-// whenValid says when n has a value. It is nil where no formula can say that.
+// whenValid says when n has a value: where none of its steps has overflown. It is nil where no formula can say that.
 func (n numV) whenValid() *cond {
 	if n.lo > n.hi {
 		return no
@@ -230,6 +235,7 @@ func (n numV) whenValid() *cond {
 	return n.base.indexWithin(n.lo, n.hi)
 }
 
+// constNum reads a constant number; a duration counts as its nanoseconds. Not ok for all other values.
 func constNum(v sval) (num, bool) {
 	switch v := v.(type) {
 	case intV:
@@ -301,6 +307,9 @@ type intAt struct{ ref }
 
 func (b intAt) indexBounds() (int64, int64) { return math.MinInt64, math.MaxInt64 }
 func (b intAt) numberAt(i int64) num        { return num{i: i} }
+
+// indexWithin says that there is an integer in the range. The full range is that of the kind: a float without
+// fraction is no int in CEL.
 func (b intAt) indexWithin(lo, hi int64) *cond {
 	if lo == math.MinInt64 && hi == math.MaxInt64 {
 		return leafCond(b.at, logic.Kinds(logic.Int))
@@ -312,6 +321,8 @@ func (b intAt) asTerm() (termV, bool) { return termV{text: mark, refs: []ref{b.r
 // floatAt is a Float at a place. The index orders the floats.
 type floatAt struct{ ref }
 
+// floatIndex numbers the floats in their order: the bits of a positive float grow with it, and those of a negative
+// one are turned round. -0 comes right before 0, though both are equal in CEL.
 func floatIndex(f float64) int64 {
 	b := int64(math.Float64bits(math.Abs(f))) //nolint:gosec // the sign bit is not set
 	if math.Signbit(f) {
@@ -320,6 +331,7 @@ func floatIndex(f float64) int64 {
 	return b
 }
 
+// indexFloat is the float with the index, the reverse of floatIndex.
 func indexFloat(i int64) float64 {
 	if i < 0 {
 		return -indexFloat(^i)
@@ -331,6 +343,9 @@ func (b floatAt) indexBounds() (int64, int64) {
 	return floatIndex(-math.MaxFloat64), floatIndex(math.MaxFloat64)
 }
 func (b floatAt) numberAt(i int64) num { return num{dbl: true, d: indexFloat(i)} }
+
+// indexWithin says that there is a float in the range. A range that begins or ends with the last finite float has no
+// bound there.
 func (b floatAt) indexWithin(lo, hi int64) *cond {
 	r := logic.FloatRange{Lo: indexFloat(lo), Hi: indexFloat(hi)}
 	least, most := b.indexBounds()
@@ -358,6 +373,9 @@ type sizeAt struct {
 
 func (b sizeAt) indexBounds() (int64, int64) { return 0, maxSize }
 func (b sizeAt) numberAt(i int64) num        { return num{i: i} }
+
+// indexWithin says that the size is in the range. That the value is there is said elsewhere, so the full range says
+// nothing.
 func (b sizeAt) indexWithin(lo, hi int64) *cond {
 	if hi >= maxSize {
 		hi = logic.Unbounded
@@ -396,6 +414,7 @@ func (b extremeAt) indexWithin(lo, hi int64) *cond {
 	return leafCond(b.at, logic.And{logic.Kinds(logic.Array), logic.Items{F: logic.And{logic.Kinds(logic.Int), all}}, logic.SomeItem{F: logic.And{logic.Kinds(logic.Int), one}}})
 }
 
+// asTerm names the value by the function that gives it.
 func (b extremeAt) asTerm() (termV, bool) {
 	name := "min"
 	if b.greatest {

@@ -43,6 +43,8 @@ func (t *translator) termOf(v sval) (termV, bool) {
 	return constantTerm(v)
 }
 
+// termOfList names a list written in the rule by its elements; not ok if an element is there only sometimes or has
+// several values.
 func (t *translator) termOfList(l listV) (termV, bool) {
 	parts := make([]termV, len(l.elems))
 	for i, e := range l.elems {
@@ -173,6 +175,8 @@ func opaqueAt(at place, id string, partial bool) boolV {
 	}
 }
 
+// opaqueRel is opaqueAt for a statement about several scopes, which no formula expresses: only a macro that takes it
+// apart, or decides short lists, makes something of it.
 func opaqueRel(scopes uint64, id string, partial bool) boolV {
 	if !partial {
 		return boolV{relationCond(scopes, id, false), relationCond(scopes, id, true)}

@@ -92,6 +92,8 @@ func leafIsBelow(a, b *cond) bool {
 	return len(a.at.path) > len(b.at.path) && place{a.at.scope, a.at.path[:len(b.at.path)]}.equalPlace(b.at)
 }
 
+// relateFormulas relates two formulas about the same place: first if one of them says nothing, then as ranges of the
+// same sort, then as statements of one sort that are equal or opposite.
 func relateFormulas(op condOp, f, g logic.Formula) relation {
 	if isTrue(f) == (op == opAnd) && (isTrue(f) || isTrue(g)) {
 		return stronger
@@ -132,6 +134,8 @@ func relateAtoms(op condOp, f, g logic.Formula) relation {
 	return unrelated
 }
 
+// equalOrOpposite is the relation of two statements that are equal, opposite, or neither. Opposite ones decide a
+// conjunction and a disjunction alike.
 func equalOrOpposite(equal, opposite bool) relation {
 	switch {
 	case equal:

@@ -128,6 +128,9 @@ func (t *translator) evalIPFamily(e *expr, a sval) (value, error) {
 	return t.opaqueFunction(e, a)
 }
 
+// evalFind translates find with a constant. An expression such as ^[^/]+ finds the beginning of the string, which is
+// a pattern of the whole one; any other only names its result. One that does not compile may be an error, so its name
+// says so; the API server takes no such rule.
 func (t *translator) evalFind(e *expr, a, b sval) (value, error) {
 	s, ok := a.(strAt)
 	arg, ok2 := b.(strV)
@@ -143,6 +146,8 @@ func (t *translator) evalFind(e *expr, a, b sval) (value, error) {
 	return t.opaqueFunction(e, a, b)
 }
 
+// evalSplit translates split by one code point. The list only gets a name; its size and its first part are known (see
+// partsOf and prefixAt).
 func (t *translator) evalSplit(e *expr, a, b sval) (value, error) {
 	s, sep, ok := stringAndSeparator(a, b)
 	if !ok || len([]rune(sep)) != 1 {

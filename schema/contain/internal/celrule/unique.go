@@ -24,6 +24,8 @@ func listType(items *schema.Node, keys []string) logic.UniqueBy {
 	}
 }
 
+// plainType reports whether the values are scalars whose equality is the same in each way to compare that package
+// logic knows.
 func plainType(n *schema.Node) bool {
 	return n.Type == "string" || n.Type == "boolean" || n.Type == "integer"
 }
@@ -39,6 +41,8 @@ func (b sameItems) indexBounds() (int64, int64) { return 1, maxSize }
 func (b sameItems) numberAt(i int64) num        { return num{i: i} }
 func (b sameItems) asTerm() (termV, bool)       { return termV{}, false }
 
+// indexWithin says how many items are equal to the one at the scope, itself among them. Only two answers can be said
+// of a list: that it is the only one, and that it is not.
 func (b sameItems) indexWithin(lo, hi int64) *cond {
 	only := relationCond(1<<b.x, "only one by "+strconv.Quote(b.alone.by.Keys), false)
 	only.alone = &b.alone

@@ -29,6 +29,7 @@ func (mixed) Error() string { return errMixed.Error() }
 
 func (mixed) Is(target error) bool { return target == errMixed }
 
+// unsupportedUnless is errUnsupported unless ok is set.
 func unsupportedUnless(ok bool) error {
 	if ok {
 		return nil
@@ -283,6 +284,7 @@ func isDyn(v sval) bool {
 	return false
 }
 
+// boolConst is the value true or false, which is never an error.
 func boolConst(b bool) boolV {
 	if b {
 		return boolV{yes, no}
@@ -290,6 +292,7 @@ func boolConst(b bool) boolV {
 	return boolV{no, yes}
 }
 
+// typeName is the type of all numbers that n can be: steps do not mix ints and doubles, so one number shows it.
 func (n numV) typeName() string {
 	switch {
 	case n.typ != "":
@@ -300,6 +303,7 @@ func (n numV) typeName() string {
 	return "int"
 }
 
+// listOrMap is the type of a value with parts: CEL calls an object a map, too.
 func listOrMap(isList bool) string {
 	if isList {
 		return "list"
@@ -313,11 +317,13 @@ func mayFail(s sval) bool {
 	return ok && x.partial
 }
 
+// newNum is the number of a base without a step; each of its indices is valid.
 func newNum(b numBase) numV {
 	lo, hi := b.indexBounds()
 	return numV{base: b, lo: lo, hi: hi}
 }
 
+// numberAt is the number that the steps make of that of the base with the index, which has to be from lo to hi.
 func (n numV) numberAt(index int64) num {
 	x := n.base.numberAt(index)
 	for _, op := range n.ops {
@@ -344,6 +350,7 @@ func (l listV) hasFixedElements() bool {
 	return true
 }
 
+// isConstant reports whether the value is the same for all objects. Booleans are left out: they may be statements.
 func isConstant(v sval) bool {
 	switch v.(type) {
 	case intV, dblV, strV, typeV, nullV, durV:

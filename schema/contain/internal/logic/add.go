@@ -103,6 +103,8 @@ func (s *Solver) addLazy(st *state, f Lazy, why deps) bool {
 	return s.addFormula(st, f.Expand(), why)
 }
 
+// addOpaque adds an opaque statement, or its negation. All that is known of such statements is that one does not hold
+// together with its negation.
 func (s *Solver) addOpaque(st *state, f Opaque, why deps) bool {
 	if !s.chargeStep(int64(len(st.opaque) / seenAtOnce)) {
 		return true
@@ -218,6 +220,7 @@ func (s *Solver) listedIn(list []fact, f Formula) (deps, bool) {
 	return s.findByID(list, s.table.ID(f, &s.work))
 }
 
+// findByID searches the list for a fact of that meaning, and returns the choices that it rests on.
 func (s *Solver) findByID(list []fact, id ID) (deps, bool) {
 	for _, x := range list {
 		if s.table.ID(x.f, &s.work) == id {

@@ -100,6 +100,8 @@ func (s *Solver) makeArrays(st *state, some []fact, lo, hi int64, distinct []Uni
 	return out, false
 }
 
+// firstApart returns the first candidate that differs from all others, and the first of all if none does: the whole
+// list is judged later.
 func firstApart(candidates, others []any, distinct []UniqueBy) any {
 	for _, c := range candidates {
 		if !collidesWith(c, others, distinct) {
@@ -109,6 +111,7 @@ func firstApart(candidates, others []any, distinct []UniqueBy) any {
 	return candidates[0]
 }
 
+// collidesWith reports whether v equals one of the others in one of the ways in which items must differ.
 func collidesWith(v any, others []any, distinct []UniqueBy) bool {
 	for _, by := range distinct {
 		names := by.keyNames()

@@ -228,6 +228,7 @@ func (f NumItems) negatedForm() Formula {
 	return notRange(Array, f.Min, f.Max, func(a, b int64) Formula { return NumItems{a, b} })
 }
 
+// negateAll negates the parts of a junction, for De Morgan's laws.
 func negateAll(fs []Formula) []Formula {
 	out := make([]Formula, len(fs))
 	for i, f := range fs {
@@ -236,7 +237,7 @@ func negateAll(fs []Formula) []Formula {
 	return out
 }
 
-// rangesOutside returns the ranges below and above.
+// rangesOutside returns the ranges below and above; none where the range has no end on that side.
 func (r IntRange) rangesOutside() Or {
 	var out Or
 	if r.Lo > math.MinInt64 {
@@ -248,7 +249,8 @@ func (r IntRange) rangesOutside() Or {
 	return out
 }
 
-// rangesOutside returns the ranges below and above.
+// rangesOutside returns the ranges below and above. An end that the range includes is not in them, and the other way
+// round.
 func (r FloatRange) rangesOutside() Or {
 	var out Or
 	if !math.IsInf(r.Lo, -1) {
@@ -260,6 +262,8 @@ func (r FloatRange) rangesOutside() Or {
 	return out
 }
 
+// notRange is true of values of the kind whose count is below lo or above hi. r makes a range of the kind; no count
+// is negative.
 func notRange(k Kind, lo, hi int64, r func(a, b int64) Formula) Formula {
 	var out Or
 	if lo > 0 {
@@ -295,6 +299,7 @@ func (l Lazy) Expand() Formula {
 	return f
 }
 
+// inSorted reports whether the sorted names contain the name.
 func inSorted(names []string, name string) bool {
 	_, ok := slices.BinarySearch(names, name)
 	return ok

@@ -76,6 +76,7 @@ func (m IntMultiple) eachNear(base int64, f func(int64)) {
 	}
 }
 
+// abs is the absolute value. The least int64, which has none, stays as it is.
 func abs(v int64) int64 {
 	if v < 0 {
 		return -v

@@ -150,6 +150,7 @@ func (s *Solver) wholeHolds(st *state, v any) bool {
 	return true
 }
 
+// keyAllowed reports whether no fact about all keys certainly refuses the name.
 func (s *Solver) keyAllowed(st *state, name string) bool {
 	for _, f := range st.allKeys {
 		if s.evalFormula(f, name) == No {

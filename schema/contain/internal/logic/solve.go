@@ -89,6 +89,7 @@ func deepCopyOf(v any) any {
 	return v
 }
 
+// prepareMemory gives the solver a memory of its own, unless it shares one.
 func (s *Solver) prepareMemory() {
 	if s.Memory == nil {
 		s.Memory = &Memory{}
@@ -139,6 +140,8 @@ func (s *Solver) keyOf(fs []fact, want, depth int) string {
 	return string(b)
 }
 
+// solveNew is solveFacts for a conjunction that is not remembered. A contradiction while the facts are added is a
+// proof.
 func (s *Solver) solveNew(fs []fact, want, depth int) ([]any, bool) {
 	st := newState()
 	for _, f := range fs {

@@ -31,7 +31,7 @@ func (w *Work) Charge(n int64) bool {
 	return w.done <= w.limit
 }
 
-// Spent reports whether the limit is passed.
+// Spent reports whether the limit is passed. It stays true: nothing is ever given back, except by [Work.Part].
 func (w *Work) Spent() bool { return w != nil && w.done > w.limit }
 
 // Done returns the units charged so far.
@@ -102,6 +102,8 @@ type enumIndex struct {
 	others  []any
 }
 
+// indexOf makes the index of an enum. Null is left out, because no value equals it. Booleans, lists and objects are
+// compared one by one.
 func indexOf(values []any) *enumIndex {
 	x := &enumIndex{n: len(values), strings: map[string]bool{}, ints: map[int64]bool{}, floats: map[float64]bool{}}
 	for _, e := range values {
@@ -140,6 +142,8 @@ func (x *enumIndex) holdsValue(w *Work, v any) bool {
 	return false
 }
 
+// characterOf is the string that Go converts an integer to: the character of that code, or U+FFFD for a number that
+// is no code.
 func characterOf(v int64) string {
 	if r := rune(v); int64(r) == v { //nolint:gosec // what does not fit is seen
 		return string(r)
