@@ -12,6 +12,9 @@ import (
 
 // How is the node of a schema made? Each keyword is read by its row in keywords.go, and the schemas below become nodes first. For example, the
 // error of a default that is no JSON says at which property it stands.
+//
+// A schema comes from strangers, so the depth and the number of nodes are bounded, and no path is put together unless
+// there is an error.
 
 // New builds the node of a schema. nil means no schema: the result is an empty node that keeps unknown fields, as the API server
 // treats a version without a schema. The error is [ErrTooLarge], or names a JSON value that could not be decoded, and its place.

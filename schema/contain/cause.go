@@ -2,6 +2,9 @@ package contain
 
 // Is a demand of the new schema the same as one of the old schema? For example, an unchanged maximum needs no search, unless what it is
 // about has changed.
+//
+// A finding about a keyword that nobody touched would puzzle its reader. So the cause names the change that gave the
+// keyword another meaning: a type, a default, or a field that a rule mentions.
 
 import (
 	"fmt"

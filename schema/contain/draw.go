@@ -2,6 +2,10 @@ package contain
 
 // Which objects tell two rules apart that the solver does not understand? Values drawn over the constants of both rules, in all places that the
 // rules read at the same time. For example, of self.i + self.j == 5 and self.i * 2 != 4 an object with i: 2 and j: 3.
+//
+// The draws are the last resort of a search: the solver and the special cases of probe.go have found nothing. Each
+// object is cheap to make and is judged by the API server's code like any other candidate. The seed depends on the
+// rule alone, so the same question draws the same objects on every machine.
 
 import (
 	"maps"

@@ -33,30 +33,16 @@ func (s *search) storedCandidates(p *pending) []any {
 
 // hasAllDefaults is true of the values at p that have all defaults of the old schema, as stored values do.
 func (t *translator) hasAllDefaults(p place) logic.Formula {
-	if p.kind != declared || t.opts.sharedLibrary().defaultsText(p.node) == "" {
+	if p.kind != declared || p.whole || t.opts.sharedLibrary().defaultsText(p.node) == "" { // whole: in metadata
 		return logic.True
 	}
 	var out logic.And
-	var names []string
 	for _, c := range p.node.Properties {
-		names = append(names, c.Name)
-		if p.hasMeta() && isMeta(c.Name) {
-			continue
-		}
-		if c.Node.HasDefault {
+		if c.Node.HasDefault && (!p.hasMeta() || !isMeta(c.Name)) {
 			out = append(out, logic.Has{Name: c.Name})
 		}
-		if child := p.childPlace(c.Name); t.opts.sharedLibrary().defaultsText(child.node) != "" {
-			out = append(out, logic.Prop{Name: c.Name, F: t.hasAllDefaults(child)})
-		}
 	}
-	if rest := p.restPlace(); rest.kind == declared && t.opts.sharedLibrary().defaultsText(rest.node) != "" {
-		out = append(out, logic.Rest{Except: logic.NamesExcept(names...), F: t.hasAllDefaults(rest)})
-	}
-	if item := p.itemPlace(); item.kind == declared && t.opts.sharedLibrary().defaultsText(item.node) != "" {
-		out = append(out, logic.Items{F: t.hasAllDefaults(item)})
-	}
-	return out
+	return append(out, p.partsSatisfy(t.hasAllDefaults)...)
 }
 
 // worstFate returns the worst fate that is not ruled out for an object that the gap refuses. If it is proven that no object fares worse, it

@@ -1,6 +1,9 @@
 package contain
 
 // Why is a gap unknown, and what would help? For example, the text names the part of a rule that is not understood.
+//
+// The text goes into a finding, so it says what somebody can do: simplify the named part, or look at the stored
+// objects.
 
 import (
 	"fmt"

@@ -2,6 +2,9 @@ package upstream
 
 // May a list of type set or map hold an item twice? If it certainly does not, the library is not asked. For example, the list [{name: a},
 // {name: b}] with the key name does not.
+//
+// The library compares the texts of keys and each two items that are objects. Here a set of keys answers for lists of
+// scalars and for maps with one or two keys, and everything else goes to the library.
 
 import "slices"
 

@@ -2,6 +2,9 @@ package upstream
 
 // In which order does the API server validate? For example, rules are not evaluated if a field has the wrong type. Each step is a call of its
 // libraries, or a shorter way to the same answer where value.go, meta.go or lists.go know it.
+//
+// A creation and an update differ in what they compare with: an update has the stored object, and with ratcheting
+// tolerates errors in values that it leaves alone.
 
 import (
 	"cmp"

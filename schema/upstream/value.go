@@ -2,6 +2,9 @@ package upstream
 
 // Is a value valid? For example, 5 is for {type: integer, maximum: 5}. The answer is that of the library, without the validators that it makes
 // for each value; why a value is not valid, the library says itself.
+//
+// The tree is made once for a schema, from the one that the library gets. It has to agree with the library in every
+// oversight, too: see formatHidesType and validEnum.
 
 import (
 	"reflect"

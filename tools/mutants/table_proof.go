@@ -143,7 +143,7 @@ var proofFaults = []fault{
 		broken: "a rule that is an error for a stored object is taken to be ratcheted",
 	},
 	{
-		in: "schema/contain/internal/celrule.(*totality).learn", find: "is && e.isHas()", put: "e.isHas()",
+		in: "schema/contain/internal/celrule.(*totality).knowing", find: "s.neg || s.e.kind != call", put: "s.e.kind != call",
 		broken: "a field that has() did not find is taken to be there",
 	},
 	{in: "schema/contain.(*confirmer).determineFate", without: "stored, _ = schema.AsStored(stored).(map[string]any)", broken: "1.0 is taken to stay 1.0 in storage"},

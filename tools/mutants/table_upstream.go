@@ -69,11 +69,6 @@ var upstreamFaults = []fault{
 		broken: "sets and list maps in the values of a map may hold items twice",
 	},
 	{
-		in: "schema/upstream.(*shapeNode).lacksDefaults", find: "if v, ok := x[name]; !ok || (v == nil && !n.props[name].nullable) {",
-		put:    "if _, ok := x[name]; !ok {",
-		broken: "a null in place of a default goes unnoticed",
-	},
-	{
 		in: "schema/upstream.(*Validator).Create", find: `if v.opts.StatusSubresource { delete(u.Object, "status")`,
 		put:    `if !v.opts.StatusSubresource { delete(u.Object, "status")`,
 		broken: "status is dropped at creation where there is no status subresource, and kept where there is one",

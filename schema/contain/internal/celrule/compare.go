@@ -23,6 +23,7 @@ func (t *translator) evalComparison(o ordering, a, b sval) (value, error) {
 	_, an := a.(numV)
 	_, bn := b.(numV)
 	switch {
+	// No formula compares two values that are both not constant. The comparison gets a name, and a few certain cases.
 	case an && bn || orderable(a.typeName(), b.typeName()):
 		return t.compareOpaque(o, a, b)
 	case otherType(a, b):
@@ -83,6 +84,8 @@ func (t *translator) compareOpaque(o ordering, a, b sval) (value, error) {
 	if swapped {
 		r = boolV{r.f, r.t}
 	}
+	// A number between both shows some values for which the answer is certain, so that the search for a witness does
+	// not depend on the opaque part alone.
 	n, ok := a.(numV)
 	m, ok2 := b.(numV)
 	if ok && ok2 && r.t.op == opLeaf {

@@ -2,6 +2,9 @@ package celrule
 
 // What do size, conversions, substring, + and - give? For example, int(self.s) is a number where the text of s is one, and an error
 // elsewhere.
+//
+// A function here keeps as much as a formula can say: a number that steps compute from one at a place, or a part of a
+// string. Where that ends, the result only gets a name.
 
 import (
 	"slices"
@@ -17,6 +20,7 @@ func (t *translator) evalSize(_ *expr, a sval) (value, error) {
 	case strV:
 		return singleBranch(intV(len([]rune(string(a))))), nil
 	case strAt:
+		// How many code points trim cuts is not known; the other changes keep the number.
 		if a.fold.kind == trimmed {
 			x, _ := t.termOf(a)
 			return singleBranch(functionTerm("size", "int", false, x)), nil
@@ -43,6 +47,7 @@ func (t *translator) evalSize(_ *expr, a sval) (value, error) {
 			return singleBranch(functionTerm("size", "int", false, a)), nil
 		}
 	case numV:
+		// An integer in place of a string: a dynamic call of size() is an error.
 		if a.dyn {
 			return nil, nil
 		}
@@ -190,6 +195,7 @@ func (t *translator) evalArithmetic(op byte, e *expr, a, b sval) (value, error) 
 	n, xn := a.(numV)
 	m, yn := b.(numV)
 	switch {
+	// Sums of doubles round, so their order does not follow from that of the operands: they only get a name.
 	case x.dbl || y.dbl:
 	case xc && yc:
 		r, ok := computeInt(op, x.i, y.i)
@@ -299,6 +305,7 @@ func (t *translator) validateFormat(e *expr, format, s sval) (value, error) {
 	}
 	b := t.predicateOf(functionTerm("valid "+string(f), "bool", false, x))
 	a, isAt := s.(strAt)
+	// Four formats are exactly a pattern and a longest length; of the others only the name is known.
 	if p, ok := formatPatterns[string(f)]; ok && isAt && a.isPlain() {
 		m := matchesPattern(a.ref, p.pattern)
 		n := newNum(sizeAt{a.ref, logic.String})

@@ -83,6 +83,8 @@ func (h *hinter) walkExpr(e *expr, vars *hintVars) {
 		}
 		return
 	}
+	// Operators of logic only join others, so the constants below one operand have nothing to do with the places below
+	// the other.
 	if e.kind == call && !e.isHas() {
 		switch e.name {
 		case operators.LogicalAnd, operators.LogicalOr, operators.LogicalNot, operators.Conditional:
@@ -195,6 +197,8 @@ func (h *hinter) pairConstants(e *expr, vars *hintVars) {
 		}
 	}
 	visit(e)
+	// Any of the constants may be compared with any of the places: the expression is not understood, or it would not
+	// be here.
 	consts = append(consts, textsFor(e, consts)...)
 	for _, p := range places {
 		for _, c := range consts {

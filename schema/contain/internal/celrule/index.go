@@ -70,6 +70,7 @@ func (t *translator) indexArray(l refV, b sval, optional bool) (value, error) {
 	if l.node.Type != "array" || l.node.Items == nil {
 		return nil, errUnsupported
 	}
+	// Only a list of one item says which item an index leads to: formulas speak of all items or of some item.
 	first, beyond, rest, err := indexCases(sizeAt{l.ref, logic.Array}, b)
 	if err != nil {
 		return nil, err

@@ -2,6 +2,9 @@ package celrule
 
 // What is a part called that is not understood? Equal names mean equal values. For example, self.a.trim() == 'x' is named by its normal
 // form and the types of what it reads.
+//
+// A name is also a promise: the solver takes two opaque parts with one name to be true of the same values. So a name
+// has the normal form of the part, and the shape of everything that it reads, defaults included.
 
 import (
 	"slices"
@@ -139,6 +142,8 @@ func (t *translator) predicateOf(x termV) boolV {
 		}
 	}
 	var b strings.Builder
+	// Each mark in the text becomes the path to its place and the shape of what is there: equal texts then mean equal
+	// values.
 	rest := x.text
 	for _, r := range x.refs {
 		i := strings.Index(rest, mark)
@@ -235,6 +240,7 @@ func (t *translator) opaqueStatement(e *expr, env *variable) (boolV, error) {
 		if v == nil || v.scope == fixed {
 			continue
 		}
+		// A computed value has no place, so two statements about it might look alike and mean different values.
 		if v.scope == computed {
 			return boolV{}, errUnsupported
 		}
@@ -243,6 +249,7 @@ func (t *translator) opaqueStatement(e *expr, env *variable) (boolV, error) {
 		p.free[n] = "@" + strconv.Itoa(v.scope)
 		touched.roots[n] = &touch{node: t.seenAsChild(t.nodes[v.scope])}
 	}
+	// A statement about one scope does not name it, so that it has one name in each macro that makes it.
 	several := scopes&(scopes-1) != 0
 	if !several {
 		for n := range p.free {
@@ -319,6 +326,8 @@ func (t *translator) asBool(v value, opaque func() (boolV, error)) (boolV, error
 			}
 			bv = o
 		default:
+			// A value of another type at a place that needs a boolean is an error of the evaluation: neither true nor
+			// false.
 			if isDyn(b.v) {
 				continue
 			}

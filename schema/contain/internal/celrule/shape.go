@@ -241,6 +241,7 @@ func (u *toucher) visitMacro(e *expr, vars *touchVars) []*touch {
 	for _, v := range e.args[1 : n+1] {
 		inner = &touchVars{v.name, elems, inner}
 	}
+	// What the body gives may be any part of what it reads, so all of that counts.
 	for _, b := range e.args[n+1:] {
 		u.markWhole(b, inner)
 	}

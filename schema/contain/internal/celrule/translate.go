@@ -32,6 +32,7 @@ func Failing(r *Rule, s Scope) logic.Formula {
 
 // translate returns the formula that part makes of the rule's value. It is true where the rule is not evaluated.
 func translate(r *Rule, s Scope, part func(boolV) *cond) logic.Formula {
+	// The API server does not evaluate such a rule on creation, and has no type for a value without a schema.
 	if r.Transition(s.OptionalOldSelf) || s.Spine == nil {
 		return logic.True
 	}
@@ -48,6 +49,7 @@ func translate(r *Rule, s Scope, part func(boolV) *cond) logic.Formula {
 		}
 		f, _ = emitFormula(part(b))
 	}
+	// Rules are not evaluated for null.
 	if s.Spine.Nullable {
 		f = logic.Or{logic.Kinds(logic.Null), f}
 	}
@@ -160,6 +162,7 @@ func (t *translator) evalValue(e *expr, env *variable) (value, error) {
 	if len(v) > maxBranches {
 		return nil, errUnsupported
 	}
+	// Branches multiply with each call, so their size is bounded here, before they are combined further.
 	size := 0
 	for _, b := range v {
 		size += b.g.size
@@ -179,6 +182,7 @@ func (t *translator) tryValue(e *expr, env *variable) (value, error) {
 	case literal:
 		return literalValue(e.val)
 	case ident:
+		// A variable hides the name of a type.
 		if v := env.findVariable(e.name); v != nil {
 			return v.val, nil
 		}

@@ -2,6 +2,9 @@ package celrule
 
 // When does a rule say that items differ? For example, self.all(x, self.exists_one(y, x.name == y.name)) says that names are unique, as a
 // list of type map does.
+//
+// Kubernetes compares the items of such lists by their keys as JSON, and CEL compares values. The two agree for the
+// types that plainType and rawEqual let through; for others the macro stays opaque.
 
 import (
 	"slices"
@@ -59,6 +62,7 @@ func (b sameItems) indexWithin(lo, hi int64) *cond {
 
 // countSame recognises a filtered list that has the items equal to another item of the same list by some keys.
 func (t *translator) countSame(c *compr) (value, bool) {
+	// The predicate has to mention another item, or it is an ordinary filter.
 	if c.of.node.Type != "array" || c.pred.t.scopes&^(1<<c.scope) == 0 {
 		return nil, false
 	}
@@ -91,6 +95,8 @@ func (t *translator) countSame(c *compr) (value, bool) {
 	}
 	slices.Sort(keys)
 	keys = slices.Compact(keys)
+	// The comparison by keys counts missing keys as equal, and CEL makes an error of them: both agree where all items
+	// have the keys.
 	if needed := andConds(there...); needed.op != opTrue {
 		all, err := c.newQuantifier(true).quantifyCond(needed)
 		if err != nil {

@@ -262,6 +262,7 @@ func (s *Solver) simplifyState(st *state) bool {
 			return s.recordClash(st.why)
 		}
 		changed = false
+		// Each pass may add literals, which decide more disjuncts in the next one.
 		ors := st.ors
 		st.ors = nil
 		for _, d := range ors {
@@ -328,6 +329,7 @@ func (s *Solver) propertyState(st *state, name string) (*state, bool) {
 		x.inside, x.insideOwner, x.fed, x.rested = newState(), st, 0, 0
 		x.inside.depth = st.depth + 1
 	}
+	// Nothing was added since the last look.
 	if x.fed == len(x.facts) && x.rested == len(st.rests) {
 		return x.inside, true
 	}

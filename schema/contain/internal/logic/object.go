@@ -49,6 +49,7 @@ func (st *state) choosesNames() bool { return len(st.someRests) > 0 || len(st.so
 func (s *Solver) chooseNames(st *state, depth int) (names []string, extra map[string][]fact, found, none bool) {
 	names, extra = slices.Clone(st.fields.had), map[string][]fact{}
 	for _, sr := range st.someRests {
+		// With two such statements, another choice for the first one might leave room for the second.
 		if found, none := s.placeSomeRest(st, names, extra, sr, depth); !found {
 			return nil, nil, false, none && len(st.someRests) == 1
 		}

@@ -33,6 +33,7 @@ func (s *Solver) Solve(want int, fs ...Formula) Result {
 	models, none := s.solveFacts(facts, want, 0)
 	var kept []any
 	for _, m := range models {
+		// No request of that size reaches the API server.
 		if roomLeft(m, maxLength) < 0 {
 			s.recordReason("the values found are larger than a request may be")
 			continue
@@ -118,6 +119,7 @@ func (s *Solver) solveFacts(fs []fact, want, depth int) ([]any, bool) {
 		s.why = all
 		return p.models, p.none
 	}
+	// What is remembered has only the reasons of its own search.
 	outer := s.reason
 	s.reason = ""
 	models, none := s.solveNew(fs, want, depth)

@@ -1,6 +1,8 @@
 package logic
 
 // How is a formula said to a person? For example, the trace of a comparison says "is of type string and has 1 to 5 characters".
+//
+// The text is for people who read a trace. Nothing else reads it, so its words may change.
 
 import (
 	"encoding/json"
