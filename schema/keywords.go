@@ -88,7 +88,7 @@ var Keywords = []Keyword{
 	{"XListMapKeys", "x-kubernetes-list-map-keys", Topology, func(n *Node, p *props) error { n.ListMapKeys = slices.Clone(p.XListMapKeys); return nil }},
 	{"XListType", "x-kubernetes-list-type", Topology, readListType},
 	{"XMapType", "x-kubernetes-map-type", Topology, readMapType},
-	{"XValidations", "x-kubernetes-validations", Value, readRules},
+	{"XValidations", "x-kubernetes-validations", Value, func(n *Node, p *props) error { n.Rules = slices.Clone(p.XValidations); return nil }},
 }
 
 // oddKeyword returns the reader of a keyword that no structural schema has. It notes the name only; [Node.readOdd]
@@ -158,21 +158,6 @@ func readListType(n *Node, p *props) error {
 func readMapType(n *Node, p *props) error {
 	if p.XMapType != nil {
 		n.MapType = *p.XMapType
-	}
-	return nil
-}
-
-// readRules copies the rules in their order. Gaps name a rule by its index, so no rule is dropped or sorted.
-func readRules(n *Node, p *props) error {
-	for _, r := range p.XValidations {
-		rule := Rule{
-			Rule: r.Rule, Message: r.Message, MessageExpression: r.MessageExpression, FieldPath: r.FieldPath,
-			OptionalOldSelf: r.OptionalOldSelf,
-		}
-		if r.Reason != nil {
-			rule.Reason = string(*r.Reason)
-		}
-		n.Rules = append(n.Rules, rule)
 	}
 	return nil
 }

@@ -1,7 +1,7 @@
 package upstream
 
 // In which order does the API server validate? For example, rules are not evaluated if a field has the wrong type. Each step is a call of its
-// libraries, or a shorter way to the same answer where value.go, meta.go or lists.go know it.
+// libraries, or a shorter way to the same answer where value.go or meta.go know it.
 //
 // A creation and an update differ in what they compare with: an update has the stored object, and with ratcheting
 // tolerates errors in values that it leaves alone.
@@ -53,9 +53,7 @@ func (v *Validator) validateCreate(ctx context.Context, u *unstructured.Unstruct
 		return append(errs, v.validateSchema(u.Object)...)
 	})
 	errs = append(errs, v.validateEmbedded(ctx, u.Object)...)
-	if v.mayRepeat(u.Object) {
-		errs = append(errs, structurallisttype.ValidateListSetsAndMaps(nil, v.structural, u.Object)...)
-	}
+	errs = append(errs, v.repeatErrors(u.Object)...)
 	errs, err := v.validateRules(ctx, errs, u.Object, nil, nil)
 	if len(errs) == 0 && !plain {
 		errs = metavalidation.ValidateObjectMetaAccessor(u, v.opts.Namespaced, pathSegment, metadataPath)
@@ -89,16 +87,19 @@ func (v *Validator) validateUpdate(ctx context.Context, u, old *unstructured.Uns
 	if !h.status {
 		own = append(own, v.validateEmbedded(ctx, u.Object)...)
 	}
-	if !h.touch && v.mayRepeat(u.Object) && len(structurallisttype.ValidateListSetsAndMaps(nil, v.structural, old.Object)) == 0 {
-		own = append(own, structurallisttype.ValidateListSetsAndMaps(nil, v.structural, u.Object)...)
+	if !h.touch && len(v.repeatErrors(old.Object)) == 0 {
+		own = append(own, v.repeatErrors(u.Object)...)
 	}
 	own, err := v.validateRules(ctx, own, u.Object, old.Object, correlated)
 	return append(errs, own...), err
 }
 
-// mayRepeat reports whether lists of type set or map in obj have to be checked.
-func (v *Validator) mayRepeat(obj map[string]any) bool {
-	return v.structural != nil && (v.exact || v.lazyTrees().shape.mayRepeat(obj))
+// repeatErrors returns the errors about lists of type set or map that hold an item twice. Most schemas have no such list.
+func (v *Validator) repeatErrors(obj map[string]any) field.ErrorList {
+	if v.structural == nil || !v.exact && !v.lazyTrees().shape.anyList {
+		return nil
+	}
+	return structurallisttype.ValidateListSetsAndMaps(nil, v.structural, obj)
 }
 
 // validateSchema validates an object against the schema.

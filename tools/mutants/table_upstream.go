@@ -61,11 +61,11 @@ var upstreamFaults = []fault{
 		broken: "ratcheting tolerates what is wrong with metadata though a label changed",
 	},
 	{
-		in: "schema/upstream.(*shapeNode).distinctKeys", find: "len(list) < 2", put: "true",
+		in: "schema/upstream.(*shapeNode).distinctKeys", find: "return len(list) == 0", put: "return true",
 		broken: "items of a list map with three keys are never taken for equal",
 	},
 	{
-		in: "schema/upstream.(*shapeNode).mayRepeat", find: "n.additional", put: "n.additional == nil && n.additional",
+		in: "schema/upstream.newShapeNode", find: "n.adoptFlags(n.additional)", put: "n.adoptFlags(nil)",
 		broken: "sets and list maps in the values of a map may hold items twice",
 	},
 	{
