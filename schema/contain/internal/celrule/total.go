@@ -144,7 +144,11 @@ func (x *totality) quantifier(e *expr) bool {
 	name := e.args[1].name
 	inner := &totality{t: x.t, nodes: maps.Clone(x.nodes), there: maps.Clone(x.there)}
 	inner.nodes[name] = item
-	maps.DeleteFunc(inner.there, func(text string, _ bool) bool { return text == name || strings.HasPrefix(text, name+".") })
+	// The variable hides what is known of another one of that name, be it a.b or "isURL a.b".
+	maps.DeleteFunc(inner.there, func(text string, _ bool) bool {
+		text = text[strings.LastIndexByte(text, ' ')+1:]
+		return text == name || strings.HasPrefix(text, name+".")
+	})
 	return inner.total(e.args[2])
 }
 
