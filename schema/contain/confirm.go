@@ -65,7 +65,7 @@ func (c *confirmer) chargeObjects(objs ...map[string]any) {
 // errors, and another change may cause such an error for every object.
 func (c *confirmer) rulesAlone() (*upstream.Validator, error) {
 	if c.bare == nil {
-		v, err := c.s.newValidator(1, withoutValues(c.s.newProps))
+		v, err := c.s.newValidator(1, withoutValues(c.s.sides[1].Props))
 		if err != nil {
 			return nil, err
 		}

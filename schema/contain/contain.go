@@ -57,9 +57,7 @@ func newComparison(old, new Side, o *Options) *search {
 	if w.cut = nonStructuralKeyword(old.Node, new.Node); o.Work.Spent() { // no more is translated or compared
 		w.cut = TooMuch
 	}
-	return &search{
-		walker: w, oldRoot: oldRoot, sides: [2]Side{old, new}, newProps: new.Props,
-	}
+	return &search{walker: w, oldRoot: oldRoot, sides: [2]Side{old, new}}
 }
 
 // addGap adds a gap to the result. A witness outweighs everything, and an Unknown outweighs Contained. Gaps that only

@@ -6,19 +6,16 @@ package contain
 import (
 	"slices"
 
-	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
-
 	"sluice.dev/schema/contain/internal/logic"
 )
 
 // search turns suspects into gaps: it looks for objects that show the harm, and confirms them.
 type search struct {
 	*walker
-	oldRoot  place
-	sides    [2]Side // old and new
-	newProps *apiextensionsv1.JSONSchemaProps
-	judges   *confirmer    // nil until candidates are confirmed
-	plain    logic.Formula // the values that the new schema accepts without its rules; nil until it is needed
+	oldRoot place
+	sides   [2]Side       // old and new
+	judges  *confirmer    // nil until candidates are confirmed
+	plain   logic.Formula // the values that the new schema accepts without its rules; nil until it is needed
 }
 
 // pending is a suspect that is not decided yet.
