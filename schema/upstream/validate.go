@@ -18,7 +18,6 @@ import (
 
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema/cel"
-	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema/cel/model"
 	structurallisttype "k8s.io/apiextensions-apiserver/pkg/apiserver/schema/listtype"
 	schemaobjectmeta "k8s.io/apiextensions-apiserver/pkg/apiserver/schema/objectmeta"
 	"k8s.io/apiextensions-apiserver/pkg/apiserver/validation"
@@ -71,11 +70,8 @@ func (v *Validator) validateUpdate(ctx context.Context, u, old *unstructured.Uns
 	}
 	var correlated *common.CorrelatedObject
 	if h.ratchet && v.structural != nil {
-		var schema common.Schema = v.lazyTrees().cel
-		if v.exact {
-			schema = &model.Structural{Structural: v.structural}
-		}
-		correlated = common.NewCorrelatedObject(u.Object, old.Object, schema)
+		// Also for an exact validator: the API server's own form of the schema makes all properties anew for each value.
+		correlated = common.NewCorrelatedObject(u.Object, old.Object, v.lazyTrees().cel)
 	}
 	own := v.validateFields(u, !h.status, func() field.ErrorList {
 		var errs field.ErrorList
