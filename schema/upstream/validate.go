@@ -18,6 +18,7 @@ import (
 
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema/cel"
+	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema/cel/model"
 	structurallisttype "k8s.io/apiextensions-apiserver/pkg/apiserver/schema/listtype"
 	schemaobjectmeta "k8s.io/apiextensions-apiserver/pkg/apiserver/schema/objectmeta"
 	"k8s.io/apiextensions-apiserver/pkg/apiserver/validation"
@@ -70,8 +71,11 @@ func (v *Validator) validateUpdate(ctx context.Context, u, old *unstructured.Uns
 	}
 	var correlated *common.CorrelatedObject
 	if h.ratchet && v.structural != nil {
-		// Also for an exact validator: the API server's own form of the schema makes all properties anew for each value.
-		correlated = common.NewCorrelatedObject(u.Object, old.Object, v.lazyTrees().cel)
+		var schema common.Schema = v.lazyTrees().cel
+		if v.exact {
+			schema = &model.Structural{Structural: v.structural}
+		}
+		correlated = common.NewCorrelatedObject(u.Object, old.Object, schema)
 	}
 	own := v.validateFields(u, !h.status, func() field.ErrorList {
 		var errs field.ErrorList
