@@ -10,7 +10,6 @@ import (
 	"slices"
 	"strings"
 
-	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"sluice.dev/schema"
@@ -21,59 +20,54 @@ import (
 type confirmer struct {
 	old, new *upstream.Validator
 	s        *search
-	bare     *upstream.Validator // of the new schema's rules and types alone; nil until it is needed
-	exact    bool                // the validators are exact
+	objs     []map[string]any
+	bare     *upstream.Validator
+	bareErr  error
+	exact    bool // the validators are exact
 }
 
-// makeConfirmer returns the confirmer of the search, with a validator of each side. It charges for making them.
-func (s *search) makeConfirmer() (*confirmer, error) {
-	if s.judges != nil {
-		return s.judges, nil
-	}
-	c := &confirmer{s: s}
+// newConfirmer prepares the validators of both sides for some objects. That costs more than to judge them, so all candidates of a round share
+// one.
+func (s *search) newConfirmer(ctx context.Context, objs []map[string]any) (*confirmer, error) {
+	c := &confirmer{s: s, objs: slices.Clip(objs)}
 	var err error
-	if c.old, err = s.newValidator(0, s.sides[0].Props); err != nil {
+	if c.old, err = s.oldCut.For(objs...); err != nil {
 		return nil, err
 	}
-	if c.new, err = s.newValidator(1, s.sides[1].Props); err != nil {
+	if s.opts.sharedLibrary().defaultsText(s.oldRoot.node) != "" { // the stored object has more fields, which the projected schemas have to know
+		for _, obj := range objs {
+			if r, err := c.old.Create(ctx, obj); err == nil && !r.Refused() {
+				c.objs = append(c.objs, r.Stored)
+			}
+		}
+		if c.old, err = s.oldCut.For(c.objs...); err != nil {
+			return nil, err
+		}
+	}
+	if c.new, err = s.newCut.For(c.objs...); err != nil {
 		return nil, err
 	}
-	s.opts.Work.Charge(c.old.Costs().Prepare + c.new.Costs().Prepare)
-	s.judges = c
+	before, after := c.old.Costs(), c.new.Costs()
+	work := before.Prepare + after.Prepare
+	for _, obj := range c.objs {
+		work += weightOf(obj) * (before.Simple + after.Simple)
+	}
+	s.opts.Work.Charge(work)
 	return c, nil
-}
-
-// newValidator makes a validator of a side with a schema that has the rules of the side.
-func (s *search) newValidator(side int, props *apiextensionsv1.JSONSchemaProps) (*upstream.Validator, error) {
-	v, err := upstream.New(props, s.opts.upstreamOptions(&s.sides[side]))
-	if err != nil {
-		return nil, err
-	}
-	return v.ShareRules(s.sides[side].Node, &s.opts.Shared.compiled), nil
-}
-
-// chargeObjects charges for the judgement of some objects on both sides.
-func (c *confirmer) chargeObjects(objs ...map[string]any) {
-	work, perValue := int64(0), c.old.Costs().Simple+c.new.Costs().Simple
-	for _, obj := range objs {
-		work += weightOf(obj) * perValue
-	}
-	c.s.opts.Work.Charge(work)
 }
 
 // rulesAlone returns a validator of the new schema's rules and types only. The API server does not evaluate rules if there are other
 // errors, and another change may cause such an error for every object.
 func (c *confirmer) rulesAlone() (*upstream.Validator, error) {
-	if c.bare == nil {
-		v, err := c.s.newValidator(1, withoutValues(c.s.sides[1].Props))
-		if err != nil {
-			return nil, err
-		}
-		if c.bare = v; c.exact {
-			c.bare = v.Exact()
+	if s := c.s; s.bareCut == nil {
+		s.bareCut = upstream.NewProjector(withoutValues(s.sides[1].Props), s.opts.upstreamOptions(&s.sides[1])).Share(s.sides[1].Node, &s.opts.Shared.compiled)
+	}
+	if c.bare == nil && c.bareErr == nil {
+		if c.bare, c.bareErr = c.s.bareCut.For(c.objs...); c.bareErr == nil && c.exact {
+			c.bare = c.bare.Exact()
 		}
 	}
-	return c.bare, nil
+	return c.bare, c.bareErr
 }
 
 // refusesMasked reports whether the rule refuses the object, although the API server does not evaluate it because of other errors.

@@ -46,7 +46,7 @@ func TestConfirm(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			s := newComparison(side(t, parseSchema(t, old)), side(t, parseSchema(t, new)), &Options{Namespaced: true})
 			obj := resource(t, `{"spec": `+c.spec+`}`)
-			confirmer, err := s.makeConfirmer()
+			confirmer, err := s.newConfirmer(t.Context(), []map[string]any{obj})
 			if err != nil {
 				t.Fatal(err)
 			}

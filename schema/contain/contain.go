@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"sluice.dev/schema"
+	"sluice.dev/schema/upstream"
 )
 
 // Result is the answer of [Decide].
@@ -57,7 +58,11 @@ func newComparison(old, new Side, o *Options) *search {
 	if w.cut = nonStructuralKeyword(old.Node, new.Node); o.Work.Spent() { // no more is translated or compared
 		w.cut = TooMuch
 	}
-	return &search{walker: w, oldRoot: oldRoot, sides: [2]Side{old, new}}
+	return &search{
+		walker: w, oldRoot: oldRoot, sides: [2]Side{old, new},
+		oldCut: upstream.NewProjector(old.Props, o.upstreamOptions(&old)).Share(old.Node, &o.Shared.compiled),
+		newCut: upstream.NewProjector(new.Props, o.upstreamOptions(&new)).Share(new.Node, &o.Shared.compiled),
+	}
 }
 
 // addGap adds a gap to the result. A witness outweighs everything, and an Unknown outweighs Contained. Gaps that only

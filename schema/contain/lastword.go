@@ -24,11 +24,11 @@ func (s *search) lastWord(ctx context.Context, all []*pending) {
 	if len(confirmed) == 0 || ctx.Err() != nil {
 		return
 	}
-	judges, err := s.makeConfirmer()
+	c, err := s.newConfirmer(ctx, objs)
 	if err != nil {
-		return // the same schemas had validators before
+		return // the same schemas and objects had validators before
 	}
-	before, after := judges.old.Costs(), judges.new.Costs()
+	before, after := c.old.Costs(), c.new.Costs()
 	work := before.Rules + after.Rules
 	for _, obj := range objs {
 		work += unitsToConfirm + weightOf(obj)*(before.Exact+stepsOfFate*after.Exact)
@@ -37,7 +37,7 @@ func (s *search) lastWord(ctx context.Context, all []*pending) {
 		return
 	}
 	s.opts.Work.Charge(work)
-	c := &confirmer{s: s, exact: true, old: judges.old.Exact(), new: judges.new.Exact()}
+	c.exact, c.old, c.new = true, c.old.Exact(), c.new.Exact()
 	for _, p := range confirmed {
 		if w, why := c.confirmAgain(ctx, p.suspect, p.gap.Witness); w != nil {
 			p.gap.Witness = w

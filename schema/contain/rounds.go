@@ -204,10 +204,7 @@ func (s *search) confirmRound(ctx context.Context, all []*pending, round int) {
 		}
 		return
 	}
-	c, err := s.makeConfirmer()
-	if err == nil {
-		c.chargeObjects(objs...)
-	}
+	c, err := s.newConfirmer(ctx, objs)
 	for i, p := range all {
 		switch {
 		case len(batches[i]) == 0:

@@ -7,15 +7,17 @@ import (
 	"slices"
 
 	"sluice.dev/schema/contain/internal/logic"
+	"sluice.dev/schema/upstream"
 )
 
 // search turns suspects into gaps: it looks for objects that show the harm, and confirms them.
 type search struct {
 	*walker
-	oldRoot place
-	sides   [2]Side       // old and new
-	judges  *confirmer    // nil until candidates are confirmed
-	plain   logic.Formula // the values that the new schema accepts without its rules; nil until it is needed
+	oldRoot        place
+	sides          [2]Side // old and new
+	oldCut, newCut *upstream.Projector
+	bareCut        *upstream.Projector // of the new schema's rules and types alone; nil until it is needed
+	plain          logic.Formula       // the values that the new schema accepts without its rules; nil until it is needed
 }
 
 // pending is a suspect that is not decided yet.

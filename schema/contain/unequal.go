@@ -20,8 +20,11 @@ func (c *confirmer) confirmUnequal(ctx context.Context, x *suspect, w *Witness, 
 		if !changed || !ok {
 			return w, alone
 		}
-		c.chargeObjects(obj)
-		if stuck, only, _ := c.confirmWitness(ctx, x, obj); stuck != nil && stuck.Stuck {
+		d, err := c.s.newConfirmer(ctx, []map[string]any{obj})
+		if err != nil {
+			return w, alone
+		}
+		if stuck, only, _ := d.confirmWitness(ctx, x, obj); stuck != nil && stuck.Stuck {
 			return stuck, only
 		}
 	}

@@ -181,9 +181,13 @@ func BenchmarkConfirm(b *testing.B) {
 	}{{"rules", witness}, {"no rules", quiet}} {
 		b.Run(tt.name, func(b *testing.B) {
 			b.ReportAllocs()
-			v := newValidator(b, schema, o)
+			p := upstream.NewProjector(schema, o)
 			defer cpu(b)()
 			for b.Loop() {
+				v, err := p.For(tt.obj)
+				if err != nil {
+					b.Fatal(err)
+				}
 				if _, err := v.Create(b.Context(), tt.obj); err != nil {
 					b.Fatal(err)
 				}

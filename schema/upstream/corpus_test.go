@@ -121,10 +121,16 @@ func BenchmarkCorpusValidators(b *testing.B) {
 		}
 		obj, small := g.resourceOf(s, o, 100), g.resourceOf(s, o, 100)
 		timed(&first, func() { _, err = v.Create(b.Context(), obj) })
+		p := upstream.NewProjector(s, o)
 		for range 5 {
 			thin(g, small)
 			timed(&touched, func() { _, err = v.TouchUpdate(b.Context(), obj, true) })
-			timed(&confirmed, func() { _, err = v.Create(b.Context(), small) })
+			timed(&confirmed, func() {
+				var part *upstream.Validator
+				if part, err = p.For(small); err == nil {
+					_, err = part.Create(b.Context(), small)
+				}
+			})
 		}
 		if err != nil {
 			b.Error(err)
@@ -176,8 +182,8 @@ func thin(g generator, o map[string]any) {
 	}
 }
 
-// TestCorpusObjectsAreJudgedAlike compares verdicts on generated objects under real schemas: with and without short
-// cuts.
+// TestCorpusObjectsAreJudgedAlike compares verdicts on generated objects under real schemas: with and without short cuts,
+// whole and projected.
 func TestCorpusObjectsAreJudgedAlike(t *testing.T) {
 	g := generator{rand.New(rand.NewPCG(2, 2))}
 	eachVersion(t, 2, func(id string, s *props, o upstream.Options) {
@@ -186,7 +192,8 @@ func TestCorpusObjectsAreJudgedAlike(t *testing.T) {
 			t.Log(id, err)
 			return
 		}
-		fast, err := upstream.New(s, o)
+		p := upstream.NewProjector(s, o)
+		fast, err := p.Whole()
 		if err != nil {
 			t.Fatal(id, err)
 		}
@@ -195,6 +202,16 @@ func TestCorpusObjectsAreJudgedAlike(t *testing.T) {
 			old := asMap(g.mutate(obj))
 			if diff := compareVerdicts(t, exact, fast, obj, old); diff != "" {
 				t.Errorf("%s: -exact +fast:\n%s", id, diff)
+			}
+			for range 4 {
+				thin(g, obj)
+			}
+			part, err := p.For(obj, old)
+			if err != nil {
+				t.Fatal(id, err)
+			}
+			if diff := compareVerdicts(t, exact, part, obj, old); diff != "" {
+				t.Errorf("%s: -whole +projected:\n%s", id, diff)
 			}
 		}
 	})

@@ -137,6 +137,28 @@ func TestOptionalOldSelfAtCreation(t *testing.T) {
 	}
 }
 
+// TestRulesAboveAreKept: what a rule far above mentions is not cut out.
+func TestRulesAboveAreKept(t *testing.T) {
+	const schema = `
+type: object
+x-kubernetes-validations: [{rule: "!has(self.deep) || !has(self.deep.er) || has(self.deep.er.mentioned)"}]
+properties:
+  deep:
+    type: object
+    x-kubernetes-validations: [{rule: "!has(self.er) || true"}]
+    properties: {er: {type: object, properties: {mentioned: {type: string}, a: {type: string}, gone: {type: string}}}}
+`
+	s, obj := schemaOf(t, schema), widget(t, "{deep: {er: {a: x}}}")
+	projected := upstream.Project(s, obj)
+	if diff := compareVerdicts(t, newValidator(t, s, widgets), newValidator(t, projected, widgets), obj, widget(t, "{}")); diff != "" {
+		t.Errorf("-whole +projected:\n%s", diff)
+	}
+	er := projected.Properties["spec"].Properties["deep"].Properties["er"].Properties
+	if _, ok := er["gone"]; ok {
+		t.Error("what nothing mentions is kept, so that nothing is shown")
+	}
+}
+
 // TestRulesRunOutOfBudget: each evaluation is within the limit of one call, all together are not within that of the object.
 func TestRulesRunOutOfBudget(t *testing.T) {
 	const schema = "{type: object, properties: {l: {type: array, items: {type: array, items: {type: integer}, x-kubernetes-validations: [{rule: 'self.all(x, self.all(y, x == y || x != y))'}]}}}}"

@@ -32,7 +32,7 @@ func (e explained) Validate(any, ...validation.ValidationOption) *validate.Resul
 // explainInvalid adds to result why v, which stands at path, is not valid.
 func (n *valueNode) explainInvalid(v any, path string, result *validate.Result) {
 	if n.closed { // the error about fields that are not allowed depends on all fields
-		askUpstream(n.Schema, v, path, result)
+		askUpstream(n.spec, v, path, result)
 		return
 	}
 	n.eachInvalidPart(v, path, func(_ any, child *valueNode, part any, at string) { child.explainInvalid(part, at, result) })
@@ -43,7 +43,7 @@ func (n *valueNode) explainInvalid(v any, path string, result *validate.Result) 
 
 // explainOwn adds to result why v is not valid, whatever its properties and items are.
 func (n *valueNode) explainOwn(v any, path string, result *validate.Result) {
-	shallow := *n.Schema
+	shallow := *n.spec
 	shallow.Properties, shallow.AdditionalProperties, shallow.Items = nil, nil, nil
 	askUpstream(&shallow, v, path, result)
 }

@@ -3,13 +3,10 @@ package upstream_test
 import (
 	"fmt"
 	"math/rand/v2"
-	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
-	"sigs.k8s.io/yaml"
 
-	sluiceschema "sluice.dev/schema"
 	"sluice.dev/schema/upstream"
 )
 
@@ -53,11 +50,6 @@ func compareFast(t *testing.T, seed uint64) int {
 		return 0
 	}
 	fast := newValidator(t, schema, o)
-	if node, err := sluiceschema.New(schema); err == nil && g.chance(50) { // rules that another validator has compiled
-		cache := &upstream.RuleCache{}
-		verdicts(t, newValidator(t, schema, o).ShareRules(node, cache), old, obj)
-		fast.ShareRules(node, cache)
-	}
 	before := jsonCopy(obj)
 	if diff := compareVerdicts(t, exact, fast, obj, old); diff != "" {
 		t.Errorf("seed %d: -exact +fast:\n%s\nschema:\n%s\nobject:\n%s\nold:\n%s", seed, diff, asYAML(t, schema), asYAML(t, obj), asYAML(t, old))
@@ -187,90 +179,4 @@ func (g generator) metadata(obj map[string]any) {
 	if g.chance(2) {
 		delete(meta, pick(g, "resourceVersion", "uid", "name"))
 	}
-}
-
-// compareVerdicts says how two validators differ that should not. Which of several runtime errors of a rule shows is
-// decided by the order of Go's maps, so they are asked again before they are said to differ.
-func compareVerdicts(t testing.TB, a, b *upstream.Validator, obj, old map[string]any) string {
-	t.Helper()
-	diff := ""
-	var agreed map[string]bool
-	var seenA, seenB map[string]bool
-	for range 100 {
-		want, got := verdicts(t, a, obj, old), verdicts(t, b, obj, old)
-		newDiff := cmp.Diff(want, got)
-		if newDiff == "" {
-			return ""
-		}
-		if agreed == nil {
-			agreed, seenA, seenB, diff = map[string]bool{}, map[string]bool{}, map[string]bool{}, newDiff
-		}
-		for i := range got {
-			keyA, keyB := asYAML(t, want[i]), asYAML(t, got[i])
-			seenA[keyA], seenB[keyB] = true, true
-			if seenB[keyA] || seenA[keyB] {
-				agreed[got[i].Name] = true
-			}
-		}
-		if len(agreed) == len(got) {
-			return ""
-		}
-	}
-	return diff
-}
-
-func asYAML(t testing.TB, v any) string {
-	t.Helper()
-	out, err := yaml.Marshal(v)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return string(out)
-}
-
-type verdict struct {
-	Name      string
-	Stored    any
-	Pruned    []string
-	Errors    []string
-	Defaulted bool
-	Err       string
-}
-
-// verdicts are all that a validator has to say of an object that is created, or stored after old.
-func verdicts(t testing.TB, v *upstream.Validator, obj, old map[string]any) []verdict {
-	t.Helper()
-	ctx := t.Context()
-	var out []verdict
-	add := func(name string, r upstream.Result, err error) {
-		texts := errorTexts(r)
-		if slicesContain(texts, "running out of cost budget") {
-			texts = []string{"which rules are run is a matter of chance"}
-		}
-		out = append(out, verdict{Name: name, Stored: r.Stored, Pruned: r.Pruned, Errors: texts, Err: fmt.Sprint(err)})
-	}
-	r, err := v.Create(ctx, obj)
-	add("create", r, err)
-	r, err = v.CreateWithStatus(ctx, obj)
-	add("create with status", r, err)
-	served, pruned, defaulted, err := v.Read(obj)
-	out = append(out, verdict{Name: "read", Stored: served, Pruned: pruned, Defaulted: defaulted, Err: fmt.Sprint(err)})
-	for _, ratchet := range []bool{false, true} {
-		r, err = v.Update(ctx, obj, old, ratchet)
-		add(fmt.Sprint("update ", ratchet), r, err)
-		r, err = v.UpdateStatus(ctx, obj, old, ratchet)
-		add(fmt.Sprint("update of status ", ratchet), r, err)
-		r, err = v.TouchUpdate(ctx, obj, ratchet)
-		add(fmt.Sprint("touch ", ratchet), r, err)
-	}
-	return out
-}
-
-func slicesContain(texts []string, part string) bool {
-	for _, text := range texts {
-		if strings.Contains(text, part) {
-			return true
-		}
-	}
-	return false
 }

@@ -13,7 +13,7 @@ import (
 // ErrNoVersion is returned by [ForCRD] for a version that the CRD does not have.
 var ErrNoVersion = errors.New("no such version")
 
-// ForCRD returns the arguments of [New] for one version of a CRD. The schema is nil if the version has
+// ForCRD returns the arguments of [New] and [NewProjector] for one version of a CRD. The schema is nil if the version has
 // none. kube is the API server's version; nil stands for that of the linked libraries. The error wraps [ErrNoVersion].
 func ForCRD(crd *apiextensionsv1.CustomResourceDefinition, name string, kube *version.Version) (*apiextensionsv1.JSONSchemaProps, Options, error) {
 	for i := range crd.Spec.Versions {

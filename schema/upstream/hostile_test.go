@@ -11,7 +11,6 @@ import (
 	"github.com/google/go-cmp/cmp"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 
-	sluiceschema "sluice.dev/schema"
 	"sluice.dev/schema/upstream"
 )
 
@@ -66,6 +65,9 @@ func TestHostileObjects(t *testing.T) {
 				if !errors.Is(err, tt.want) {
 					t.Errorf("%s: got %v, want %v", call, err, tt.want)
 				}
+			}
+			if _, err := upstream.NewProjector(schemaOf(t, "{type: object}"), widgets).For(tt.obj); !errors.Is(err, tt.want) {
+				t.Errorf("projection: got %v, want %v", err, tt.want)
 			}
 		})
 	}
@@ -142,6 +144,9 @@ func TestABrokenSchemaIsAnError(t *testing.T) {
 	if _, err := upstream.New(s, widgets); err == nil {
 		t.Error("no error")
 	}
+	if _, err := upstream.NewProjector(s, widgets).For(widget(t, "{}")); err == nil {
+		t.Error("no error of the projector")
+	}
 }
 
 func TestBottomlessSchemasAreErrors(t *testing.T) {
@@ -156,6 +161,9 @@ func TestBottomlessSchemasAreErrors(t *testing.T) {
 			t.Errorf("%s: New: %v", name, err)
 		}
 		root := &props{Type: "object", Properties: map[string]props{"spec": *s}}
+		if _, err := upstream.NewProjector(root, widgets).For(widget(t, "{}")); !errors.Is(err, upstream.ErrTooDeep) {
+			t.Errorf("%s: projection: %v", name, err)
+		}
 		crd := widgetCRD(t, "")
 		crd.Spec.Versions[0].Schema.OpenAPIV3Schema = root
 		if _, err := upstream.ValidateCRD(t.Context(), crd, nil); !errors.Is(err, upstream.ErrTooDeep) {
@@ -182,11 +190,7 @@ func TestACancelledContextGivesNoVerdict(t *testing.T) {
 func TestConcurrentUse(t *testing.T) {
 	schema, o, obj := database(t)
 	v := newValidator(t, schema, o)
-	node, err := sluiceschema.New(schema)
-	if err != nil {
-		t.Fatal(err)
-	}
-	cache := &upstream.RuleCache{}
+	p := upstream.NewProjector(schema, o)
 	bad := asMap(jsonCopy(obj))
 	asMap(bad["spec"])["users"] = []any{map[string]any{"name": "admin", "roles": []any{"reader"}}}
 	var wg sync.WaitGroup
@@ -194,12 +198,12 @@ func TestConcurrentUse(t *testing.T) {
 	for i := range 8 {
 		wg.Go(func() {
 			for range 20 {
-				shared, err := upstream.New(schema, o)
+				part, err := p.For(obj, bad)
 				if err != nil {
 					failures <- err.Error()
 					return
 				}
-				for _, judge := range []*upstream.Validator{v, shared.ShareRules(node, cache)} {
+				for _, judge := range []*upstream.Validator{v, part} {
 					good, err := judge.TouchUpdate(t.Context(), obj, i%2 == 0)
 					wrong, errWrong := judge.Create(t.Context(), bad)
 					if err != nil || errWrong != nil || good.Refused() || fmt.Sprint(errorTexts(wrong)) != "[spec.users[0]: Invalid value: admin is an owner]" {

@@ -9,12 +9,6 @@ import (
 	"unicode/utf8"
 )
 
-// isMetaField reports whether a field is part of the type or object metadata, which pruning spares at the root of a
-// resource.
-func isMetaField(name string) bool {
-	return name == "metadata" || name == "apiVersion" || name == "kind"
-}
-
 // canonicalMeta reports whether an object's metadata stays the same if it is decoded into its Go type and encoded again
 // (schemaobjectmeta.GetObjectMeta, SetObjectMeta). It may return false for such metadata, but never true for other metadata. It does
 // not validate the metadata.

@@ -3,10 +3,6 @@ package upstream
 import (
 	"slices"
 	"strings"
-
-	"k8s.io/apimachinery/pkg/api/validate/content"
-	metavalidation "k8s.io/apimachinery/pkg/api/validation"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
 // Are canonical metadata certainly valid? For example, a name of small letters and two labels are. For a name with capital letters, the library says
@@ -33,15 +29,14 @@ func (v *Validator) plainMeta(meta map[string]any) bool {
 func (v *Validator) plainName(meta map[string]any) bool {
 	name, _ := meta["name"].(string)
 	namespace, _ := meta["namespace"].(string)
-	return len(content.IsDNS1123Subdomain(name)) == 0 && v.opts.Namespaced == (namespace != "") &&
-		(namespace == "" || len(content.IsDNS1123Label(namespace)) == 0)
+	return dnsSubdomain(name) && v.opts.Namespaced == (namespace != "") && (namespace == "" || dnsLabel(namespace))
 }
 
 // plainLabels reports whether all labels are valid.
 func plainLabels(meta map[string]any) bool {
 	labels, _ := meta["labels"].(map[string]any)
 	for k, value := range labels {
-		if s, _ := value.(string); len(content.IsLabelKey(k)) > 0 || len(content.IsLabelValue(s)) > 0 {
+		if s, _ := value.(string); !qualifiedName(k) || len(s) > 63 || (s != "" && !alphanumericEnds(s)) {
 			return false
 		}
 	}
@@ -54,7 +49,7 @@ func plainFinalizers(meta map[string]any) bool {
 	finalizers, _ := meta["finalizers"].([]any)
 	return !slices.ContainsFunc(finalizers, func(f any) bool {
 		s, _ := f.(string)
-		return len(content.IsPrefixedLabelKey(s)) > 0
+		return !qualifiedName(s) || !strings.Contains(s, "/")
 	})
 }
 
@@ -66,17 +61,33 @@ func plainAnnotations(meta map[string]any) bool {
 	for k, value := range annotations {
 		s, _ := value.(string)
 		size += len(k) + len(s)
-		if len(content.IsLabelKey(strings.ToLower(k))) > 0 {
+		if !qualifiedName(strings.ToLower(k)) {
 			return false
 		}
 	}
-	return size <= metavalidation.TotalAnnotationSizeLimitB
+	return size <= 256<<10
 }
 
 // plainOwners asks the API server's own function, which needs no copy of the metadata.
 func plainOwners(meta map[string]any) bool {
-	u := &unstructured.Unstructured{Object: map[string]any{"metadata": meta}}
-	return len(metavalidation.ValidateOwnerReferences(u.GetOwnerReferences(), metadataPath)) == 0
+	owners, _ := meta["ownerReferences"].([]any)
+	controllers := 0
+	for _, o := range owners {
+		owner, _ := o.(map[string]any)
+		for _, name := range identifying {
+			if owner[name] == "" {
+				return false
+			}
+		}
+		version, _ := owner["apiVersion"].(string)
+		if strings.Count(version, "/") > 1 || strings.HasSuffix(version, "/") || owner["kind"] == "Event" {
+			return false
+		}
+		if owner["controller"] == true {
+			controllers++
+		}
+	}
+	return controllers <= 1
 }
 
 // plainManaged reports whether the entries about managers are valid (ValidateManagedFields in
@@ -100,6 +111,60 @@ func plainManaged(meta map[string]any) bool {
 			if manager[i] < ' ' || manager[i] > '~' {
 				return false
 			}
+		}
+	}
+	return true
+}
+
+// qualifiedName reports whether content.IsLabelKey accepts s.
+func qualifiedName(s string) bool {
+	if prefix, name, ok := strings.Cut(s, "/"); ok {
+		if !dnsSubdomain(prefix) {
+			return false
+		}
+		s = name
+	}
+	return len(s) <= 63 && alphanumericEnds(s)
+}
+
+// alphanumericEnds reports whether s consists of letters, digits, '-', '_' and '.', with a letter or digit at both ends.
+func alphanumericEnds(s string) bool {
+	if s == "" || !alphanumeric(s[0]) || !alphanumeric(s[len(s)-1]) {
+		return false
+	}
+	for i := range len(s) {
+		if c := s[i]; !alphanumeric(c) && c != '-' && c != '_' && c != '.' {
+			return false
+		}
+	}
+	return true
+}
+
+func alphanumeric(c byte) bool {
+	return '0' <= c && c <= '9' || 'a' <= c && c <= 'z' || 'A' <= c && c <= 'Z'
+}
+
+func dnsSubdomain(s string) bool {
+	if len(s) > 253 {
+		return false
+	}
+	for part := range strings.SplitSeq(s, ".") {
+		if !dnsWord(part) {
+			return false
+		}
+	}
+	return true
+}
+
+func dnsLabel(s string) bool { return len(s) <= 63 && dnsWord(s) }
+
+func dnsWord(s string) bool {
+	if s == "" || s[0] == '-' || s[len(s)-1] == '-' {
+		return false
+	}
+	for i := range len(s) {
+		if c := s[i]; c != '-' && ('0' > c || c > '9') && ('a' > c || c > 'z') {
+			return false
 		}
 	}
 	return true

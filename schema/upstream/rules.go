@@ -4,6 +4,8 @@ package upstream
 // values.
 
 import (
+	apiservercel "k8s.io/apiserver/pkg/cel"
+
 	"sluice.dev/schema"
 )
 
@@ -42,6 +44,51 @@ func declaredKind(s *props) declared {
 		return declaresScalar
 	}
 	return declaresNothing
+}
+
+// hasRules reports whether the API server compiles rules for the schema s (NewValidator in
+// k8s.io/apiextensions-apiserver/pkg/apiserver/schema/cel). Rules only inside of junctors do not count, nor do those of properties
+// without a CEL type. typed is the schema whose CEL type stands for s, nil if there is none; resource reports whether that is the root
+// of a resource.
+func hasRules(s, typed *props, resource bool) bool {
+	if s == nil {
+		return false
+	}
+	if len(s.XValidations) > 0 {
+		return true
+	}
+	if s.Items != nil && hasRules(s.Items.Schema, elementSchema(typed), s.Items.Schema != nil && s.Items.Schema.XEmbeddedResource) {
+		return true
+	}
+	if s.AdditionalProperties != nil && s.AdditionalProperties.Schema != nil &&
+		hasRules(s.AdditionalProperties.Schema, elementSchema(typed), s.AdditionalProperties.Schema.XEmbeddedResource) {
+		return true
+	}
+	for name := range s.Properties {
+		child := s.Properties[name]
+		var childType *props
+		if _, ok := apiservercel.Escape(name); ok {
+			childType = propertySchema(typed, name, resource)
+		} else if declaredKind(&child) != declaresNothing {
+			childType = &child
+		}
+		if childType != nil && hasRules(&child, childType, child.XEmbeddedResource) {
+			return true
+		}
+	}
+	return false
+}
+
+// elementSchema is the schema of the elements of a list or map type, nil for any other.
+func elementSchema(typed *props) *props {
+	kind := declaredKind(typed)
+	if kind == declaresList {
+		return typed.Items.Schema
+	}
+	if kind == declaresMap {
+		return typed.AdditionalProperties.Schema
+	}
+	return nil
 }
 
 // propertySchema is the schema of a field of an object type, nil where CEL does not know the field. In a resource, CEL always

@@ -1,7 +1,7 @@
 package upstream
 
 // Where in a schema are rules, and which are compiled? For example, of a schema with 200 rules, those of .spec.a alone are compiled for an
-// object that has nothing else. Validators can share what is compiled.
+// object that has nothing else. Projections of one schema share what is compiled.
 
 import (
 	"cmp"
@@ -56,8 +56,9 @@ type compilation struct {
 	usesOldSelf bool
 }
 
-// RuleCache keeps compiled rules for validators that share it ([Validator.ShareRules]). The zero value is ready for use, and safe for
-// concurrent use.
+// RuleCache keeps compiled rules. Projections of one schema share it, because the properties that a rule mentions are the same in all
+// of them. Schemas with known nodes can share it, too ([Projector.Share]). The zero value is ready for use, and safe for concurrent
+// use.
 type RuleCache struct {
 	mu sync.Mutex
 	at map[ruleKey]*compiledRules
@@ -67,6 +68,7 @@ type RuleCache struct {
 
 // ruleKey identifies compiled rules: by their texts, and the schema that has them.
 type ruleKey struct {
+	path     string // if the schema is not known: their place in the one schema of the cache
 	about    schema.Hash
 	texts    [sha256.Size]byte // of messages, which are not part of the hash
 	resource bool
@@ -80,24 +82,17 @@ func (c *RuleCache) Bound(affords func(work int64) bool) { c.affords = affords }
 // chargeEvaluation charges for the evaluation of the rules of one object, after which so much of the API server's budget for it is left. A unit
 // of that budget takes less than a tenth of a microsecond.
 func (c *RuleCache) chargeEvaluation(left int64) {
-	if c != nil && c.affords != nil {
+	if c.affords != nil {
 		c.affords((celconfig.RuntimeCELCostBudget - max(left, 0)) / 10)
 	}
 }
 
-// compiledAt returns the compiled rules of p, whose schema is node; resource is set for the root of a resource. Without a cache, or if the rules
-// have no text, they are compiled for p alone.
-func (c *RuleCache) compiledAt(p *props, resource bool, node *schema.Node) *compiledRules {
-	texts, err := json.Marshal(p.XValidations)
-	if c == nil || node == nil || err != nil {
-		return &compiledRules{cache: c}
-	}
+func (c *RuleCache) compiledFor(key ruleKey) *compiledRules {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.at == nil {
 		c.at = map[ruleKey]*compiledRules{}
 	}
-	key := ruleKey{about: node.Hash(), texts: sha256.Sum256(texts), resource: resource}
 	r, ok := c.at[key]
 	if !ok {
 		r = &compiledRules{cache: c}
@@ -106,11 +101,20 @@ func (c *RuleCache) compiledAt(p *props, resource bool, node *schema.Node) *comp
 	return r
 }
 
+// keyOf returns the key of the rules of p at a path of the whole schema. whole is the node there.
+func keyOf(p *props, resource bool, whole *schema.Node, path string) (ruleKey, error) {
+	if whole == nil {
+		return ruleKey{path: path, resource: resource}, nil
+	}
+	texts, err := json.Marshal(p.XValidations)
+	return ruleKey{about: whole.Hash(), texts: sha256.Sum256(texts), resource: resource}, err
+}
+
 // compileRules compiles the rules of n.
 func (c *compiledRules) compileRules(n *ruleNode) *compilation {
 	return c.getOrCreate(func() *compilation {
 		out := &compilation{}
-		if c.cache != nil && c.cache.affords != nil && !c.cache.affords(rulesWork(n.rules)) {
+		if c.cache.affords != nil && !c.cache.affords(rulesWork(n.rules)) {
 			out.err = errNotAfforded
 			return out
 		}
@@ -132,13 +136,15 @@ func (c *compiledRules) compileRules(n *ruleNode) *compilation {
 // ruleTreeMaker makes rule trees.
 type ruleTreeMaker struct {
 	cache *RuleCache
+	// known is set if the schema's node is known.
+	known bool
 	// odd is set if there are rules that only the API server's own tree evaluates correctly. No valid CRD has them.
 	odd bool
 }
 
-// makeNode makes the tree of the schema p, without what [ruleNode.attachSchemas] adds. It returns nil if there are no rules. node is that
-// of p, or nil.
-func (m *ruleTreeMaker) makeNode(p *props, resource bool, node *schema.Node) *ruleNode {
+// makeNode makes the tree of the schema p, without what [ruleNode.attachSchemas] adds. It returns nil if there are no rules. p is a projection of
+// whole, or whole is nil.
+func (m *ruleTreeMaker) makeNode(p *props, resource bool, whole *schema.Node, path string) *ruleNode {
 	if rulesInJunctors(p) {
 		m.odd = true
 		return nil
@@ -146,11 +152,14 @@ func (m *ruleTreeMaker) makeNode(p *props, resource bool, node *schema.Node) *ru
 	n := &ruleNode{resource: resource}
 	some := len(p.XValidations) > 0
 	if some {
-		n.compiled = m.cache.compiledAt(p, resource, node)
+		key, err := keyOf(p, resource, whole, path)
+		if n.compiled = m.cache.compiledFor(key); err != nil || m.known && whole == nil { // cannot be
+			n.compiled = &compiledRules{cache: m.cache}
+		}
 		m.odd = m.odd || declaredKind(p) == declaresNothing
 	}
-	n.items, n.additional = m.makeElements(p, node)
-	n.props = m.makeProperties(p, resource, node)
+	n.items, n.additional = m.makeElements(p, whole, path)
+	n.props = m.makeProperties(p, resource, whole, path)
 	if !some && n.items == nil && n.additional == nil && len(n.props) == 0 {
 		return nil
 	}
@@ -158,10 +167,10 @@ func (m *ruleTreeMaker) makeNode(p *props, resource bool, node *schema.Node) *ru
 }
 
 // makeProperties makes the trees of the properties, sorted by their names. CEL leaves out properties without a type.
-func (m *ruleTreeMaker) makeProperties(p *props, resource bool, whole *schema.Node) (out []ruleProperty) {
+func (m *ruleTreeMaker) makeProperties(p *props, resource bool, whole *schema.Node, path string) (out []ruleProperty) {
 	for name := range p.Properties {
 		child := p.Properties[name]
-		node := m.makeNode(&child, child.XEmbeddedResource, whole.Property(name))
+		node := m.makeNode(&child, child.XEmbeddedResource, whole.Property(name), path+"/properties/"+name)
 		if node == nil {
 			continue
 		}
@@ -182,20 +191,20 @@ func (m *ruleTreeMaker) makeProperties(p *props, resource bool, whole *schema.No
 }
 
 // makeElements makes the trees of the items and of the values of keys.
-func (m *ruleTreeMaker) makeElements(p *props, whole *schema.Node) (items, additional *ruleNode) {
+func (m *ruleTreeMaker) makeElements(p *props, whole *schema.Node, path string) (items, additional *ruleNode) {
 	whole = cmp.Or(whole, &schema.Node{})
 	if p.Items != nil && p.Items.Schema != nil {
-		items = m.makeElement(p.Items.Schema, declaredKind(p) == declaresList, whole.Items)
+		items = m.makeElement(p.Items.Schema, declaredKind(p) == declaresList, whole.Items, path+"/items")
 	}
 	if p.AdditionalProperties != nil && p.AdditionalProperties.Schema != nil {
-		additional = m.makeElement(p.AdditionalProperties.Schema, declaredKind(p) == declaresMap, whole.Additional)
+		additional = m.makeElement(p.AdditionalProperties.Schema, declaredKind(p) == declaresMap, whole.Additional, path+"/additionalProperties")
 	}
 	return items, additional
 }
 
 // makeElement makes the tree of the items or values of a list or map; typed reports whether CEL has a type for it.
-func (m *ruleTreeMaker) makeElement(p *props, typed bool, whole *schema.Node) *ruleNode {
-	n := m.makeNode(p, p.XEmbeddedResource, whole)
+func (m *ruleTreeMaker) makeElement(p *props, typed bool, whole *schema.Node, path string) *ruleNode {
+	n := m.makeNode(p, p.XEmbeddedResource, whole, path)
 	if n != nil && !typed {
 		m.odd = true // its rules cannot be compiled, which the API server reports for every value
 	}

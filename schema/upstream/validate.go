@@ -198,7 +198,7 @@ func (v *Validator) validateFields(u *unstructured.Unstructured, spec bool, inne
 // errors of the rules, or [ErrTooDear]. old is nil for a creation, correlated is nil without ratcheting.
 func (v *Validator) validateRules(ctx context.Context, errs field.ErrorList, obj, old map[string]any, correlated *common.CorrelatedObject) (field.ErrorList, error) {
 	tree := v.lazyTrees()
-	some := tree.rules != nil
+	some := v.rulesElsewhere || tree.rules != nil
 	if tree.oddRules {
 		some = some || v.oddRules() != nil
 	}

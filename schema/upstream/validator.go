@@ -57,9 +57,11 @@ type Validator struct {
 	isStructural lazy[bool]
 	trees        lazy[trees]
 	types        lazy[typeConverter]
-	compiled     *RuleCache   // nil: nobody shares the compiled rules
-	node         *schema.Node // the schema, if the rules are shared
-	exact        bool         // leave everything to the API server's code
+	compiled     *RuleCache
+	node         *schema.Node // the whole schema of a projection, if it is known
+	// rulesElsewhere is set if the schema is a projection of one with rules.
+	rulesElsewhere bool
+	exact          bool // leave everything to the API server's code
 	// plain is what an exact validator was made of.
 	plain *Validator
 }
@@ -86,8 +88,8 @@ func (v *Validator) lazyTrees() *trees {
 		}
 		t.value = newValueNode(v.spec)
 		if v.structural != nil {
-			m := ruleTreeMaker{cache: v.compiled}
-			root := m.makeNode(v.props, true, v.node)
+			m := ruleTreeMaker{cache: v.compiled, known: v.node != nil}
+			root := m.makeNode(v.props, true, v.node, "")
 			if t.oddRules = m.odd; root != nil && !m.odd {
 				root.attachSchemas(t.cel)
 				t.rules = root
@@ -113,7 +115,7 @@ func New(props *apiextensionsv1.JSONSchemaProps, o Options) (v *Validator, err e
 	if !ChecksNumbers(o.KubeVersion) {
 		props = withoutNumberChecks(props)
 	}
-	v = &Validator{opts: o, props: props, apiVersion: o.Group + "/" + o.Version}
+	v = &Validator{opts: o, props: props, apiVersion: o.Group + "/" + o.Version, compiled: &RuleCache{}}
 	var internal *apiextensions.JSONSchemaProps
 	if props != nil {
 		internal = &apiextensions.JSONSchemaProps{}
@@ -136,20 +138,13 @@ func New(props *apiextensionsv1.JSONSchemaProps, o Options) (v *Validator, err e
 	return v, nil
 }
 
-// ShareRules makes v keep its compiled rules in c, for other validators with the same [Options.KubeVersion]. node is its schema, from
-// [schema.New]. Call it before v is used. It returns v.
-func (v *Validator) ShareRules(node *schema.Node, c *RuleCache) *Validator {
-	v.node, v.compiled = node, c
-	return v
-}
-
 // Exact returns a validator with the same schema that leaves every step to the API server's own code. v decides the simple steps with
 // code that is shorter and gives the same results, as tests show. An exact validator takes several times as long: it compiles all rules
 // of the schema at once, see [Validator.Costs].
 func (v *Validator) Exact() *Validator {
 	return &Validator{
 		opts: v.opts, apiVersion: v.apiVersion, props: v.props, structural: v.structural, schema: v.schema, status: v.status, spec: v.spec,
-		problem: v.problem, compiled: v.compiled, node: v.node, exact: true, plain: v,
+		problem: v.problem, compiled: v.compiled, node: v.node, rulesElsewhere: v.rulesElsewhere, exact: true, plain: v,
 	}
 }
 

@@ -22,21 +22,39 @@ import (
 // does not build a tree of validators for every value. It is made from the same schema as the library's validator. A differential fuzz
 // test (FuzzFast) compares the two.
 type valueNode struct {
-	*spec.Schema
-
+	spec     *spec.Schema
+	types    []string
+	nullable bool
+	format   string
 	// checked is true if strings are checked against the format.
 	checked bool
-	re      *regexp.Regexp // nil with a pattern: the pattern does not compile, and no string matches
 
-	numberType, numberFormat string
-	boundsOutOfRange         bool // a bound or a divisor is outside of the type's range: no number is valid
+	minLength, maxLength *int64
+	pattern              string
+	re                   *regexp.Regexp // nil with a pattern: the pattern does not compile, and no string matches
 
+	number               bool // whether any of the following applies
+	numberType           string
+	numberFormat         string
+	minimum, maximum     *float64
+	exclusiveMin         bool
+	exclusiveMax         bool
+	multipleOf           *float64
+	boundsOutOfRange     bool // a bound is outside of the type's range: no number is valid
+	multipleOfOutOfRange bool
+
+	enum    []any
 	strings map[string]struct{} // the enum, where it is all strings
 
-	items               *valueNode
+	items              *valueNode
+	minItems, maxItems *int64
+	unique             bool
+
 	props               map[string]*valueNode
 	additional          *valueNode
 	closed              bool // additionalProperties: false
+	required            []string
+	minProps, maxProps  *int64
 	allOf, anyOf, oneOf []*valueNode
 	not                 *valueNode
 }
@@ -47,13 +65,20 @@ func newValueNode(s *spec.Schema) *valueNode {
 		(s.Items != nil && (s.Items.Schema == nil || len(s.Items.Schemas) > 0)) {
 		return nil
 	}
-	n := &valueNode{Schema: s, checked: strfmt.Default.ContainsName(s.Format)}
+	n := &valueNode{
+		spec: s, types: s.Type, nullable: s.Nullable, format: s.Format, checked: strfmt.Default.ContainsName(s.Format),
+		minLength: s.MinLength, maxLength: s.MaxLength, pattern: s.Pattern,
+		minimum: s.Minimum, maximum: s.Maximum, exclusiveMin: s.ExclusiveMinimum, exclusiveMax: s.ExclusiveMaximum, multipleOf: s.MultipleOf,
+		enum:     s.Enum,
+		minItems: s.MinItems, maxItems: s.MaxItems, unique: s.UniqueItems,
+		required: s.Required, minProps: s.MinProperties, maxProps: s.MaxProperties,
+	}
 	if s.Pattern != "" {
 		if re, err := regexp.Compile(s.Pattern); err == nil {
 			n.re = re
 		}
 	}
-	n.setNumber()
+	n.setNumber(s)
 	n.setEnum()
 	if !n.setParts(s) {
 		return nil
@@ -100,35 +125,37 @@ func (n *valueNode) setParts(s *spec.Schema) bool {
 }
 
 // setNumber is SchemaValidator.numberValidator.
-func (n *valueNode) setNumber() {
-	if len(n.Type) == 1 {
-		switch n.Type[0] {
+func (n *valueNode) setNumber(s *spec.Schema) {
+	if len(s.Type) == 1 {
+		switch s.Type[0] {
 		case "integer":
 			n.numberType = "integer"
-			if n.Format == "int32" || n.Format == "int64" {
-				n.numberFormat = n.Format
+			if s.Format == "int32" || s.Format == "int64" {
+				n.numberFormat = s.Format
 			}
 		case "number":
 			n.numberType = "number"
-			if n.Format == "float" || n.Format == "double" {
-				n.numberFormat = n.Format
+			if s.Format == "float" || s.Format == "double" {
+				n.numberFormat = s.Format
 			}
 		}
 	}
 	inRange := func(v *float64) bool {
 		return v == nil || validate.IsValueValidAgainstRange(*v, n.numberType, n.numberFormat, "", "") == nil
 	}
-	n.boundsOutOfRange = !inRange(n.Minimum) || !inRange(n.Maximum) || !inRange(n.MultipleOf)
+	n.boundsOutOfRange = !inRange(n.minimum) || !inRange(n.maximum)
+	n.multipleOfOutOfRange = !inRange(n.multipleOf)
+	n.number = n.minimum != nil || n.maximum != nil || n.multipleOf != nil
 }
 
 // setEnum makes a set of an enum that is all strings. A string then needs one look, however long the enum is. Any
 // other enum is compared value by value, because the library converts values.
 func (n *valueNode) setEnum() {
-	if len(n.Enum) == 0 {
+	if len(n.enum) == 0 {
 		return
 	}
-	set := make(map[string]struct{}, len(n.Enum))
-	for _, e := range n.Enum {
+	set := make(map[string]struct{}, len(n.enum))
+	for _, e := range n.enum {
 		s, ok := e.(string)
 		if !ok {
 			return
@@ -144,7 +171,7 @@ func (n *valueNode) isValid(v any) bool { return n.validParts(v) && n.validOwn(v
 // validOwn reports whether v is valid, whatever its properties and items are.
 func (n *valueNode) validOwn(v any) bool {
 	if v == nil {
-		return (len(n.Type) == 0 || n.Nullable || slices.Contains(n.Type, "null")) && len(n.Enum) == 0
+		return (len(n.types) == 0 || n.nullable || slices.Contains(n.types, "null")) && len(n.enum) == 0
 	}
 	if !n.validType(v) || !n.validEnum(v) {
 		return false
@@ -196,7 +223,7 @@ func (n *valueNode) partNode(name string) *valueNode {
 
 // validType is typeValidator.Validate.
 func (n *valueNode) validType(v any) bool {
-	if len(n.Type) == 0 && n.Format == "" {
+	if len(n.types) == 0 && n.format == "" {
 		return true
 	}
 	switch v := v.(type) {
@@ -216,16 +243,16 @@ func (n *valueNode) validType(v any) bool {
 	return false
 }
 
-func (n *valueNode) hasType(name string) bool { return slices.Contains(n.Type, name) }
+func (n *valueNode) hasType(name string) bool { return slices.Contains(n.types, name) }
 
 // formatHidesType reports whether the library, by an oversight, takes strings and lists of any type, because there is a format.
 func (n *valueNode) formatHidesType() bool {
-	return n.Format != "" && !n.hasType("number") && !n.hasType("integer")
+	return n.format != "" && !n.hasType("number") && !n.hasType("integer")
 }
 
 // validEnum is basicCommonValidator.Validate: a value that Go can convert to an enum value counts as that value.
 func (n *valueNode) validEnum(v any) bool {
-	if len(n.Enum) == 0 {
+	if len(n.enum) == 0 {
 		return true
 	}
 	if s, ok := v.(string); ok && n.strings != nil {
@@ -233,7 +260,7 @@ func (n *valueNode) validEnum(v any) bool {
 		return found
 	}
 	value := reflect.ValueOf(v)
-	for _, e := range n.Enum {
+	for _, e := range n.enum {
 		if e == nil {
 			continue
 		}
@@ -247,16 +274,16 @@ func (n *valueNode) validEnum(v any) bool {
 
 // validString checks length, pattern and format. The length counts code points, as utf8.RuneCount does.
 func (n *valueNode) validString(s string) bool {
-	if n.MaxLength != nil || n.MinLength != nil {
+	if n.maxLength != nil || n.minLength != nil {
 		length := int64(utf8.RuneCountInString(s))
-		if (n.MaxLength != nil && length > *n.MaxLength) || (n.MinLength != nil && length < *n.MinLength) {
+		if (n.maxLength != nil && length > *n.maxLength) || (n.minLength != nil && length < *n.minLength) {
 			return false
 		}
 	}
-	if n.Pattern != "" && (n.re == nil || !n.re.MatchString(s)) {
+	if n.pattern != "" && (n.re == nil || !n.re.MatchString(s)) {
 		return false
 	}
-	return !n.checked || strfmt.Default.Validates(n.Format, s)
+	return !n.checked || strfmt.Default.Validates(n.format, s)
 }
 
 // validInteger checks an int64: the range of int32 or of a float format, then the bounds.
@@ -265,7 +292,7 @@ func (n *valueNode) validInteger(i int64) bool {
 		validate.IsValueValidAgainstRange(i, n.numberType, n.numberFormat, "", "") != nil {
 		return false
 	}
-	return n.validNumber(i, float64(i))
+	return !n.number || n.validNumber(i, float64(i))
 }
 
 // validFloat checks a float64. Of the type integer, its shortest decimal text has to be an integer within the range
@@ -275,35 +302,35 @@ func (n *valueNode) validFloat(f float64) bool {
 		validate.IsValueValidAgainstRange(f, n.numberType, n.numberFormat, "", "") != nil {
 		return false
 	}
-	return n.validNumber(f, f)
+	return !n.number || n.validNumber(f, f)
 }
 
 // validNumber is the rest of numberValidator.Validate.
 func (n *valueNode) validNumber(v any, f float64) bool {
-	if n.boundsOutOfRange {
+	if n.boundsOutOfRange || n.multipleOfOutOfRange {
 		return false
 	}
-	if n.MultipleOf != nil && validate.MultipleOfNativeType("", "", v, *n.MultipleOf) != nil {
+	if n.multipleOf != nil && validate.MultipleOfNativeType("", "", v, *n.multipleOf) != nil {
 		return false
 	}
 	if i, ok := v.(int64); ok {
 		return n.withinBounds(i)
 	}
-	if n.Maximum != nil && (f > *n.Maximum || (n.ExclusiveMaximum && f >= *n.Maximum)) {
+	if n.maximum != nil && (f > *n.maximum || (n.exclusiveMax && f >= *n.maximum)) {
 		return false
 	}
-	return n.Minimum == nil || (f >= *n.Minimum && (!n.ExclusiveMinimum || f > *n.Minimum))
+	return n.minimum == nil || (f >= *n.minimum && (!n.exclusiveMin || f > *n.minimum))
 }
 
 // withinBounds compares an integer with the bounds, converted to integers.
 func (n *valueNode) withinBounds(i int64) bool {
-	if n.Maximum != nil {
-		if m := int64(*n.Maximum); i > m || (n.ExclusiveMaximum && i == m) {
+	if n.maximum != nil {
+		if m := int64(*n.maximum); i > m || (n.exclusiveMax && i == m) {
 			return false
 		}
 	}
-	if n.Minimum != nil {
-		if m := int64(*n.Minimum); i < m || (n.ExclusiveMinimum && i == m) {
+	if n.minimum != nil {
+		if m := int64(*n.minimum); i < m || (n.exclusiveMin && i == m) {
 			return false
 		}
 	}
@@ -313,19 +340,19 @@ func (n *valueNode) withinBounds(i int64) bool {
 // validSize reports whether a list is valid apart from its items.
 func (n *valueNode) validSize(l []any) bool {
 	size := int64(len(l))
-	if (n.MinItems != nil && size < *n.MinItems) || (n.MaxItems != nil && size > *n.MaxItems) {
+	if (n.minItems != nil && size < *n.minItems) || (n.maxItems != nil && size > *n.maxItems) {
 		return false
 	}
-	return !n.UniqueItems || validate.UniqueItems("", "", l) == nil
+	return !n.unique || validate.UniqueItems("", "", l) == nil
 }
 
 // validShape reports whether an object is valid apart from the values of its properties.
 func (n *valueNode) validShape(o map[string]any) bool {
 	size := int64(len(o))
-	if (n.MinProperties != nil && size < *n.MinProperties) || (n.MaxProperties != nil && size > *n.MaxProperties) {
+	if (n.minProps != nil && size < *n.minProps) || (n.maxProps != nil && size > *n.maxProps) {
 		return false
 	}
-	for _, name := range n.Required {
+	for _, name := range n.required {
 		if _, ok := o[name]; !ok {
 			return false
 		}

@@ -5,14 +5,11 @@ package upstream
 import (
 	"math"
 
-	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/apimachinery/pkg/util/version"
 	kubeversion "k8s.io/component-base/version"
 
 	"sluice.dev/schema"
 )
-
-type props = apiextensionsv1.JSONSchemaProps
 
 // Oldest is the oldest Kubernetes version whose rules are known: the first with validation rules on by default. Newest is
 // that of the linked libraries.

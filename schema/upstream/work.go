@@ -38,7 +38,7 @@ type Costs struct {
 
 // The measured work of a validator, see [Costs].
 const (
-	workPrepare = 10 // for each schema
+	workPrepare = 30 // for each schema
 	workValue   = 10 // for each value
 )
 

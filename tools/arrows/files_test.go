@@ -26,8 +26,8 @@ var layers = map[string]string{
 	"internal/controller/features": `doc client server builtins objects settings world model hooks metrics session hookstore plan standing
 		probe skew webhook claims moves shared optin rights usage putback enforce status controller`,
 	"schema": `schema keywords hash build default walk stored copy`,
-	"schema/upstream": `doc versions value estimate bounds celschema dear explain lazy meta rulemessage rules ruletree ruleeval
-		shape ratchet stored validator deardefaults plainmeta validate decode request forcrd crdrules
+	"schema/upstream": `doc words versions value estimate bounds celschema dear explain lazy meta rulemessage rules ruletree ruleeval
+		shape ratchet stored validator deardefaults plainmeta validate decode request forcrd project crdrules
 		typed work crd`,
 	"schema/contain/internal/logic":   `work formula eval intern state solver fields values add known enum numbers strings array object text solve`,
 	"schema/contain/internal/regular": `pattern search`,

@@ -28,7 +28,7 @@ var upstreamFaults = []fault{
 		broken: "the evaluation of rules costs nothing",
 	},
 	{
-		in: "schema/contain.(*search).makeConfirmer", find: "c.old.Costs().Prepare + c.new.Costs().Prepare", put: "int64(0)",
+		in: "schema/contain.(*search).newConfirmer", find: "before.Prepare + after.Prepare", put: "int64(0)",
 		broken: "preparing the API server's code for large candidates costs nothing",
 	},
 	{
@@ -68,6 +68,7 @@ var upstreamFaults = []fault{
 		in: "schema/upstream.newShapeNode", find: "n.adoptFlags(n.additional)", put: "n.adoptFlags(nil)",
 		broken: "sets and list maps in the values of a map may hold items twice",
 	},
+	{in: "schema/upstream.(*words).mayMention", find: "w.above", put: "nil", broken: "properties that only a rule higher up mentions are cut out"},
 	{
 		in: "schema/upstream.(*Validator).Create", find: `if v.opts.StatusSubresource { delete(u.Object, "status")`,
 		put:    `if !v.opts.StatusSubresource { delete(u.Object, "status")`,
