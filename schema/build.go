@@ -12,6 +12,9 @@ import (
 
 // How is the node of a schema made? Each keyword is read by its row in keywords.go, and the schemas below become nodes first. For example, the
 // error of a default that is no JSON says at which property it stands.
+//
+// A schema comes from strangers, so the depth and the number of nodes are bounded, and no path is put together unless
+// there is an error.
 
 // New builds the node of a schema. nil means no schema: the result is an empty node that keeps unknown fields, as the API server
 // treats a version without a schema. The error is [ErrTooLarge], or names a JSON value that could not be decoded, and its place.
@@ -37,7 +40,8 @@ func (e *badValue) Error() string { return e.path + ": " + e.err.Error() }
 // Unwrap returns what is wrong with the value.
 func (e *badValue) Unwrap() error { return e.err }
 
-// prependStep adds a step to the front of the path of err.
+// prependStep adds a step to the front of the path of err, on the way from the value to the root. Other errors, such
+// as [ErrTooLarge], have no path and stay as they are.
 func prependStep(step string, err error) error {
 	if bad, ok := errors.AsType[*badValue](err); ok {
 		bad.path = step + bad.path
@@ -49,6 +53,9 @@ type builder struct {
 	nodes int
 }
 
+// buildNode builds the node of one schema and of all below it; depth is the number of levels above. The hash comes
+// last, because it depends on the children. The error is [ErrTooLarge], or a badValue whose path begins at this
+// schema.
 func (b *builder) buildNode(p *apiextensionsv1.JSONSchemaProps, depth int) (*Node, error) {
 	if b.nodes++; b.nodes > MaxNodes {
 		return nil, fmt.Errorf("%w: more than %d schema nodes", ErrTooLarge, MaxNodes)
@@ -133,6 +140,8 @@ func (b *builder) buildChildren(n *Node, p *apiextensionsv1.JSONSchemaProps, dep
 	return nil
 }
 
+// buildProperties builds the nodes of the properties and sorts them by name, so that the order in a manifest never
+// matters. A node of many properties gets an index, because [Node.Property] is asked for each name of each object.
 func (b *builder) buildProperties(n *Node, properties map[string]apiextensionsv1.JSONSchemaProps, depth int) error {
 	if len(properties) == 0 {
 		return nil
@@ -157,6 +166,8 @@ func (b *builder) buildProperties(n *Node, properties map[string]apiextensionsv1
 	return nil
 }
 
+// buildList builds the branches of a junctor. The keyword, such as .allOf, is for the path of an error; an empty list
+// stays nil.
 func (b *builder) buildList(ps []apiextensionsv1.JSONSchemaProps, keyword string, depth int) ([]*Node, error) {
 	if len(ps) == 0 {
 		return nil, nil

@@ -36,6 +36,7 @@ func Copy(p *apiextensionsv1.JSONSchemaProps) *apiextensionsv1.JSONSchemaProps {
 	})
 }
 
+// copyJSON copies a literal with its bytes; nil stays nil.
 func copyJSON(v *apiextensionsv1.JSON) *apiextensionsv1.JSON {
 	if v == nil {
 		return nil

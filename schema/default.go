@@ -28,6 +28,9 @@ func WithDefaults(n *Node, v any) any {
 	return v
 }
 
+// fillObject is [WithDefaults] for an object. It fills in missing properties first, and then goes into all of them: a
+// default that was just filled in gets the defaults below it, too. A null counts as missing unless the property is
+// nullable.
 func (n *Node) fillObject(v map[string]any) map[string]any {
 	out := maps.Clone(v)
 	for _, p := range n.Properties {

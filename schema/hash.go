@@ -2,6 +2,9 @@ package schema
 
 // Do two nodes say the same? They do if their hashes are equal. For example, the order of required does not matter, and a description does
 // not, either.
+//
+// A hash is of the meaning and not of the text, and it includes the hashes of the children. So the comparison of two
+// versions of a large CRD only visits what differs.
 
 import (
 	"bytes"
@@ -79,6 +82,9 @@ func (n *Node) computeHash() Hash {
 
 type buf struct{ b []byte }
 
+// appendString appends a text under its tag. A missing keyword writes nothing, so most nodes write few bytes. The
+// entries of lists (properties, required, keys, rules) are written even if they are empty: otherwise [""] and []
+// would hash alike.
 func (b *buf) appendString(tag byte, s string) {
 	if s == "" {
 		if tag == 'P' || tag == 'r' || tag == 'K' || tag == 'R' {
@@ -91,30 +97,36 @@ func (b *buf) appendString(tag byte, s string) {
 	b.b = append(b.b, s...)
 }
 
+// appendFlag appends the tag if the flag is set, and nothing if not.
 func (b *buf) appendFlag(tag byte, v bool) {
 	if v {
 		b.b = append(b.b, tag)
 	}
 }
 
+// appendInt appends a bound under its tag; nil, a keyword that is absent, writes nothing.
 func (b *buf) appendInt(tag byte, v *int64) {
 	if v != nil {
 		b.b = binary.AppendVarint(append(b.b, tag), *v)
 	}
 }
 
+// appendFloat appends the bits of a bound, so that two texts of one number hash alike.
 func (b *buf) appendFloat(tag byte, v *float64) {
 	if v != nil {
 		b.b = binary.BigEndian.AppendUint64(append(b.b, tag), math.Float64bits(*v))
 	}
 }
 
+// appendChild appends the hash of a child, which has been computed before that of its parent.
 func (b *buf) appendChild(tag byte, n *Node) {
 	if n != nil {
 		b.b = append(append(b.b, tag), n.hash[:]...)
 	}
 }
 
+// appendChildren appends the hashes of the branches of a junctor, sorted, after their number: two schemas that list
+// the same branches in another order accept the same values.
 func (b *buf) appendChildren(tag byte, ns []*Node) {
 	if len(ns) == 0 {
 		return
@@ -130,6 +142,7 @@ func (b *buf) appendChildren(tag byte, ns []*Node) {
 	}
 }
 
+// appendJSON appends a decoded value under its tag.
 func (b *buf) appendJSON(tag byte, v any) { b.b = AppendValue(append(b.b, tag), v) }
 
 // AppendValue appends bytes to b that identify the decoded JSON value v. The API server distinguishes 1 and 1.0, so their bytes

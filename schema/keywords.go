@@ -88,9 +88,11 @@ var Keywords = []Keyword{
 	{"XListMapKeys", "x-kubernetes-list-map-keys", Topology, func(n *Node, p *props) error { n.ListMapKeys = slices.Clone(p.XListMapKeys); return nil }},
 	{"XListType", "x-kubernetes-list-type", Topology, readListType},
 	{"XMapType", "x-kubernetes-map-type", Topology, readMapType},
-	{"XValidations", "x-kubernetes-validations", Value, readRules},
+	{"XValidations", "x-kubernetes-validations", Value, func(n *Node, p *props) error { n.Rules = slices.Clone(p.XValidations); return nil }},
 }
 
+// oddKeyword returns the reader of a keyword that no structural schema has. It notes the name only; [Node.readOdd]
+// puts the contents into the hash.
 func oddKeyword(name string, has func(*props) bool) func(*Node, *props) error {
 	return func(n *Node, p *props) error {
 		if has(p) {
@@ -100,6 +102,8 @@ func oddKeyword(name string, has func(*props) bool) func(*Node, *props) error {
 	}
 }
 
+// readDefault decodes the default. A default of null counts as none, as it does in
+// k8s.io/apiextensions-apiserver/pkg/apiserver/schema/defaulting.
 func readDefault(n *Node, p *props) error {
 	if p.Default == nil {
 		return nil
@@ -112,6 +116,7 @@ func readDefault(n *Node, p *props) error {
 	return nil
 }
 
+// readEnum decodes the values of the enum, in their order. The error names the index of a value that is no JSON.
 func readEnum(n *Node, p *props) error {
 	for i, e := range p.Enum {
 		v, err := decodeValue(e.Raw)
@@ -123,11 +128,14 @@ func readEnum(n *Node, p *props) error {
 	return nil
 }
 
+// readRequired sorts the names and drops repetitions, which change nothing: the order must not count for the hash.
 func readRequired(n *Node, p *props) error {
 	n.Required = slices.Compact(slices.Sorted(slices.Values(p.Required)))
 	return nil
 }
 
+// readPreserve reads x-kubernetes-preserve-unknown-fields. The API server takes no CRD with the value false, so that
+// value is odd.
 func readPreserve(n *Node, p *props) error {
 	if p.XPreserveUnknownFields != nil {
 		n.PreserveUnknown = *p.XPreserveUnknownFields
@@ -138,6 +146,7 @@ func readPreserve(n *Node, p *props) error {
 	return nil
 }
 
+// readListType reads x-kubernetes-list-type; an absent one stays empty and means atomic.
 func readListType(n *Node, p *props) error {
 	if p.XListType != nil {
 		n.ListType = *p.XListType
@@ -145,23 +154,10 @@ func readListType(n *Node, p *props) error {
 	return nil
 }
 
+// readMapType reads x-kubernetes-map-type; an absent one stays empty and means granular.
 func readMapType(n *Node, p *props) error {
 	if p.XMapType != nil {
 		n.MapType = *p.XMapType
-	}
-	return nil
-}
-
-func readRules(n *Node, p *props) error {
-	for _, r := range p.XValidations {
-		rule := Rule{
-			Rule: r.Rule, Message: r.Message, MessageExpression: r.MessageExpression, FieldPath: r.FieldPath,
-			OptionalOldSelf: r.OptionalOldSelf,
-		}
-		if r.Reason != nil {
-			rule.Reason = string(*r.Reason)
-		}
-		n.Rules = append(n.Rules, rule)
 	}
 	return nil
 }

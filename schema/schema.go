@@ -12,6 +12,7 @@ import (
 	"slices"
 	"strings"
 
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	utiljson "k8s.io/apimachinery/pkg/util/json"
 )
 
@@ -99,14 +100,7 @@ type Property struct {
 }
 
 // Rule is one entry of x-kubernetes-validations.
-type Rule struct {
-	Rule              string
-	Message           string
-	MessageExpression string
-	Reason            string
-	FieldPath         string
-	OptionalOldSelf   *bool
-}
+type Rule = apiextensionsv1.ValidationRule
 
 // Hash identifies the meaning of a schema.
 type Hash [16]byte

@@ -50,6 +50,8 @@ func (v visitor) walkTree(p *props, in Parts, depth int) bool {
 	return v.visitOne(p) && (depth == MaxDepth || visitor(func(child *props) bool { return v.walkTree(child, in, depth+1) }).visitChildren(p, in))
 }
 
+// visitChildren visits the schemas directly below p in the chosen keywords. It reports whether it went through all of
+// them.
 func (v visitor) visitChildren(p *props, in Parts) bool {
 	return p == nil || (in&InStructure == 0 || v.visitStructure(p)) &&
 		(in&InJunctors == 0 || v.visitJunctors(p)) &&
@@ -58,6 +60,7 @@ func (v visitor) visitChildren(p *props, in Parts) bool {
 		(in&InOthers == 0 || v.visitSchemaOrBool(p.AdditionalItems) && v.visitDependencies(p.Dependencies))
 }
 
+// visitStructure visits the schemas that decide which fields exist.
 func (v visitor) visitStructure(p *props) bool {
 	return v.visitNamed(p.Properties) && v.visitSchemaOrBool(p.AdditionalProperties) && (p.Items == nil || v.visitOne(p.Items.Schema))
 }
@@ -72,6 +75,7 @@ func (v visitor) visitSchemaOrBool(s *apiextensionsv1.JSONSchemaPropsOrBool) boo
 	return s == nil || v.visitOne(s.Schema)
 }
 
+// visitList visits the branches of a junctor, or the items of a list of items.
 func (v visitor) visitList(ss []props) bool {
 	for i := range ss {
 		if !v(&ss[i]) {
@@ -84,6 +88,8 @@ func (v visitor) visitList(ss []props) bool {
 // copies are schemas for visitor.named, used again because a schema is large.
 var copies sync.Pool
 
+// visitNamed visits the schemas of a map by a copy, which is used again for each of them and by later calls: the
+// values of a map have no address, and a copy for each would be most of the memory of a walk.
 func (v visitor) visitNamed(m map[string]props) bool {
 	if len(m) == 0 {
 		return true
@@ -101,6 +107,7 @@ func (v visitor) visitNamed(m map[string]props) bool {
 	return true
 }
 
+// visitDependencies visits the dependencies that are schemas; others are lists of names.
 func (v visitor) visitDependencies(m apiextensionsv1.JSONSchemaDependencies) bool {
 	for name := range m {
 		if !v.visitOne(m[name].Schema) {

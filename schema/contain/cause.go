@@ -2,6 +2,9 @@ package contain
 
 // Is a demand of the new schema the same as one of the old schema? For example, an unchanged maximum needs no search, unless what it is
 // about has changed.
+//
+// A finding about a keyword that nobody touched would puzzle its reader. So the cause names the change that gave the
+// keyword another meaning: a type, a default, or a field that a rule mentions.
 
 import (
 	"fmt"
@@ -173,6 +176,7 @@ func (c *changes) findChange(path Path, o, n *schema.Node, names map[string]bool
 	c.findChange(below(Step{Kind: AnyKey}), o.Additional, n.Additional, names, depth+1)
 }
 
+// recordFirst records a difference at the path, unless one was found before. The empty path is called "the object".
 func (c *changes) recordFirst(path Path, format string, args ...any) {
 	if c.first != "" {
 		return
@@ -211,6 +215,7 @@ func (c *changes) compareKeywords(path Path, o, n *schema.Node) {
 	}
 }
 
+// typeOrAny is the type of a place for a text: "any" if the schema does not say one.
 func typeOrAny(p place) any {
 	if t := typeName(p); t != nil {
 		return t

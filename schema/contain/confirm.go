@@ -60,7 +60,7 @@ func (s *search) newConfirmer(ctx context.Context, objs []map[string]any) (*conf
 // errors, and another change may cause such an error for every object.
 func (c *confirmer) rulesAlone() (*upstream.Validator, error) {
 	if s := c.s; s.bareCut == nil {
-		s.bareCut = upstream.NewProjector(withoutValues(s.newProps), s.opts.upstreamOptions(&s.sides[1])).Share(s.sides[1].Node, &s.opts.Shared.compiled)
+		s.bareCut = upstream.NewProjector(withoutValues(s.sides[1].Props), s.opts.upstreamOptions(&s.sides[1])).Share(s.sides[1].Node, &s.opts.Shared.compiled)
 	}
 	if c.bare == nil && c.bareErr == nil {
 		if c.bare, c.bareErr = c.s.bareCut.For(c.objs...); c.bareErr == nil && c.exact {

@@ -60,12 +60,13 @@ func newComparison(old, new Side, o *Options) *search {
 	}
 	return &search{
 		walker: w, oldRoot: oldRoot, sides: [2]Side{old, new},
-		oldCut:   upstream.NewProjector(old.Props, o.upstreamOptions(&old)).Share(old.Node, &o.Shared.compiled),
-		newCut:   upstream.NewProjector(new.Props, o.upstreamOptions(&new)).Share(new.Node, &o.Shared.compiled),
-		newProps: new.Props,
+		oldCut: upstream.NewProjector(old.Props, o.upstreamOptions(&old)).Share(old.Node, &o.Shared.compiled),
+		newCut: upstream.NewProjector(new.Props, o.upstreamOptions(&new)).Share(new.Node, &o.Shared.compiled),
 	}
 }
 
+// addGap adds a gap to the result. A witness outweighs everything, and an Unknown outweighs Contained. Gaps that only
+// change defaults leave the verdict as it is.
 func (r *Result) addGap(g Gap) {
 	r.Gaps = append(r.Gaps, g)
 	if g.Harm == Redefaulted {

@@ -2,6 +2,10 @@ package contain
 
 // Which objects tell two rules apart that the solver does not understand? Values drawn over the constants of both rules, in all places that the
 // rules read at the same time. For example, of self.i + self.j == 5 and self.i * 2 != 4 an object with i: 2 and j: 3.
+//
+// The draws are the last resort of a search: the solver and the special cases of probe.go have found nothing. Each
+// object is cheap to make and is judged by the API server's code like any other candidate. The seed depends on the
+// rule alone, so the same question draws the same objects on every machine.
 
 import (
 	"maps"
@@ -114,6 +118,8 @@ func (d *drawer) noted(v any) any {
 	return v
 }
 
+// drawNumber draws a constant of the rules, a number that the object already has, or what joins the two: a rule about
+// a sum, a difference or a product is broken by numbers that depend on each other. One in seven is any small number.
 func (d *drawer) drawNumber() int64 {
 	c := d.numbers[d.IntN(len(d.numbers))]
 	used := c
@@ -137,6 +143,8 @@ func (d *drawer) drawNumber() int64 {
 	return int64(d.IntN(24) - 8)
 }
 
+// drawText draws a constant of the rules, a text that the object already has, or a part or a join of such texts, for
+// rules that cut, join or compare them. Cuts may fall inside a character, so the rest of it is dropped.
 func (d *drawer) drawText() string {
 	c, more := d.texts[d.IntN(len(d.texts))], d.texts[d.IntN(len(d.texts))]
 	used := c
@@ -160,6 +168,8 @@ func (d *drawer) drawText() string {
 	return strings.Repeat("z", d.IntN(8)) + c
 }
 
+// drawSize draws the number of items of a list or of keys of a map: one of the sizes that the rules mention, or up to
+// four.
 func (d *drawer) drawSize(at *drawPlace) int {
 	if n := d.IntN(2 * (1 + len(at.sizes))); n < len(at.sizes) {
 		return int(min(at.sizes[n], maxDrawnItems))
@@ -170,6 +180,8 @@ func (d *drawer) drawSize(at *drawPlace) int {
 // maxDrawnItems bounds the items of a drawn list.
 const maxDrawnItems = 32
 
+// drawList draws a list. The item that the list had is the pattern for items of which the rules say nothing. A fourth
+// of the lists repeat one item, with the last one different, because rules ask whether items are equal.
 func (d *drawer) drawList(n *schema.Node, at *drawPlace, was any) any {
 	var first any
 	if list, ok := was.([]any); ok && len(list) > 0 {
@@ -193,6 +205,9 @@ func (d *drawer) drawList(n *schema.Node, at *drawPlace, was any) any {
 	return out
 }
 
+// drawFields draws the fields of an object that the rules read, and keeps the others. It leaves out a field that is
+// not required one time in eight. It goes through the names in order, so that the same rule draws the same objects on
+// each machine.
 func (d *drawer) drawFields(n *schema.Node, at *drawPlace, was any) any {
 	old, _ := was.(map[string]any)
 	out := maps.Clone(old)
@@ -213,6 +228,8 @@ func (d *drawer) drawFields(n *schema.Node, at *drawPlace, was any) any {
 	return out
 }
 
+// drawMap draws a map with new keys. The value of its first key, in the order of the keys, is the pattern for values
+// of which the rules say nothing.
 func (d *drawer) drawMap(n *schema.Node, at *drawPlace, was any) any {
 	old, _ := was.(map[string]any)
 	var first any

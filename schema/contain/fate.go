@@ -33,30 +33,16 @@ func (s *search) storedCandidates(p *pending) []any {
 
 // hasAllDefaults is true of the values at p that have all defaults of the old schema, as stored values do.
 func (t *translator) hasAllDefaults(p place) logic.Formula {
-	if p.kind != declared || t.opts.sharedLibrary().defaultsText(p.node) == "" {
+	if p.kind != declared || p.whole || t.opts.sharedLibrary().defaultsText(p.node) == "" { // whole: in metadata
 		return logic.True
 	}
 	var out logic.And
-	var names []string
 	for _, c := range p.node.Properties {
-		names = append(names, c.Name)
-		if p.hasMeta() && isMeta(c.Name) {
-			continue
-		}
-		if c.Node.HasDefault {
+		if c.Node.HasDefault && (!p.hasMeta() || !isMeta(c.Name)) {
 			out = append(out, logic.Has{Name: c.Name})
 		}
-		if child := p.childPlace(c.Name); t.opts.sharedLibrary().defaultsText(child.node) != "" {
-			out = append(out, logic.Prop{Name: c.Name, F: t.hasAllDefaults(child)})
-		}
 	}
-	if rest := p.restPlace(); rest.kind == declared && t.opts.sharedLibrary().defaultsText(rest.node) != "" {
-		out = append(out, logic.Rest{Except: logic.NamesExcept(names...), F: t.hasAllDefaults(rest)})
-	}
-	if item := p.itemPlace(); item.kind == declared && t.opts.sharedLibrary().defaultsText(item.node) != "" {
-		out = append(out, logic.Items{F: t.hasAllDefaults(item)})
-	}
-	return out
+	return append(out, p.partsSatisfy(t.hasAllDefaults)...)
 }
 
 // worstFate returns the worst fate that is not ruled out for an object that the gap refuses. If it is proven that no object fares worse, it
@@ -105,7 +91,7 @@ func (s *search) refusesUnchanged(p *pending) (logic.Formula, bool) {
 	if !ok {
 		return nil, false
 	}
-	return logic.Not(celrule.Translate(unchanged, celrule.Scope{Spine: n.node, Root: n.hasMeta(), Checker: s.opts.solverStrings(), Work: s.opts.Work})), true
+	return logic.Not(celrule.Translate(unchanged, s.opts.scopeOf(n, false))), true
 }
 
 // alwaysRatchets reports whether ratcheting tolerates the errors of the gap in every stored object. It does if an update finds the value, or
@@ -169,7 +155,7 @@ func (s *search) failing(p *pending) (logic.Formula, bool) {
 	if err != nil || parsed.UsesOldSelf() || !s.opts.Work.Charge(int64(len(r.Rule))*unitsToTranslate) {
 		return nil, false
 	}
-	return celrule.Failing(parsed, s.scopeOf(n, r)), true
+	return celrule.Failing(parsed, s.opts.scopeOf(n, hasOptionalOldSelf(r))), true
 }
 
 // someCompound is true of lists in which some item is an object, a list or null.
@@ -190,11 +176,6 @@ func (s *search) mayFail(p *pending) bool {
 	fails, ok := s.failing(p)
 	asked := p.rule != "" || p.gap.Keyword == "type" || p.gap.Keyword == "x-kubernetes-list-type"
 	return asked && (!ok || !s.provesNone(s.formulasFor(p, fails)))
-}
-
-// scopeOf is the place n of the rule r.
-func (s *search) scopeOf(n place, r *schema.Rule) celrule.Scope {
-	return celrule.Scope{Spine: n.node, Root: n.hasMeta(), OptionalOldSelf: hasOptionalOldSelf(r), Checker: s.opts.solverStrings(), Work: s.opts.Work}
 }
 
 // failures returns candidates for a gap whose witness is tolerated: objects of which failing is true, so that they are stuck.

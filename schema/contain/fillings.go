@@ -40,6 +40,29 @@ func (w *walker) filledAt(o, n place, name string) []filling {
 	return out
 }
 
+// eachPart goes with f to the properties that one side names, to all others, and to the items. Below, the walk knows which defaults differ above,
+// and whether updates find the items in another way.
+func (w *walker) eachPart(o, n place, f func(s Step, o, n place)) {
+	before, names := w.fillings, declaredNames(o, n)
+	defer func() { w.fillings = before }()
+	for _, name := range names {
+		s, a, b := Step{Field, name}, o.childPlace(name), n.childPlace(name)
+		w.withStep(o, n, walkStep{Step: s}, func() {
+			w.fillings = w.filledAt(a, b, name)
+			f(s, a, b)
+		})
+		w.fillings = before
+	}
+	if correlatesDifferently(o, n) {
+		w.moved++
+		defer func() { w.moved-- }()
+	}
+	w.fillings = w.fillBelow()
+	key, item := Step{Kind: AnyKey}, Step{Kind: AnyItem}
+	w.withStep(o, n, walkStep{Step: key, except: names}, func() { f(key, o.restPlace(), n.restPlace()) })
+	w.withStep(o, n, walkStep{Step: item}, func() { f(item, o.itemPlace(), n.itemPlace()) })
+}
+
 func (f filling) fillsSame() bool { return f.had && reflect.DeepEqual(f.old, f.new) }
 
 // fillBelow returns the defaults at the items or values of the walk's place.

@@ -91,6 +91,8 @@ func (p Path) String() string {
 	return b.String()
 }
 
+// isPlainName reports whether a name can stand in a path without quotes: it is not empty, and has letters, digits, _,
+// - and $ only.
 func isPlainName(name string) bool {
 	for _, r := range name {
 		if (r < 'a' || r > 'z') && (r < 'A' || r > 'Z') && (r < '0' || r > '9') && r != '_' && r != '-' && r != '$' {

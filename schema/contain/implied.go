@@ -87,9 +87,7 @@ func (w *walker) frozenByRules(o, here place, path []string, r *schema.Rule, par
 	if !hasOptionalOldSelf(r) && parsed.AllowsUnchanged(here.node) && !w.opts.Converted { // what the new schema fills in, it fills in on both sides
 		return true
 	}
-	return w.provedLocally(o, logic.Not(celrule.Translate(unchanged, celrule.Scope{
-		Spine: here.node, Root: here.hasMeta(), Checker: w.opts.solverStrings(), Work: w.opts.Work,
-	})))
+	return w.provedLocally(o, logic.Not(celrule.Translate(unchanged, w.opts.scopeOf(here, false))))
 }
 
 // followsFrom reports whether the rule follows from the statements of the old schema, at o and below, about the two states and the

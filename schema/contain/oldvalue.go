@@ -66,6 +66,8 @@ func (o *Options) rulesWithMovedValues(readings []Reading) map[ruleAt]bool {
 	return moved
 }
 
+// rootPlaceOf is the place of the object itself, with all embedded resources checked: old values are of ordinary
+// updates.
 func rootPlaceOf(s Side) place { return place{node: s.Node, pos: atRoot} }
 
 // eachUpdateRule calls f for each rule about updates of the new place and below. changed reports whether any default differs, of the value or
@@ -79,26 +81,12 @@ func (w *walker) eachUpdateRule(o, n place, changed bool, f func(o, n place, i i
 			f(o, n, i, parsed, changed)
 		}
 	}
-	names := declaredNames(o, n)
-	for _, name := range names {
-		w.withStep(o, n, walkStep{Step: Step{Field, name}}, func() {
-			before, a, b := w.fillings, o.childPlace(name), n.childPlace(name)
-			w.fillings = w.filledAt(a, b, name)
-			w.eachUpdateRule(a, b, changed || fillsElse(a, b), f)
-			w.fillings = before
-		})
-	}
-	if correlatesDifferently(o, n) {
-		w.moved++
-		defer func() { w.moved-- }()
-	}
-	before := w.fillings
-	w.fillings = w.fillBelow()
-	defer func() { w.fillings = before }()
-	w.withStep(o, n, walkStep{Step: Step{Kind: AnyKey}, except: names}, func() { w.eachUpdateRule(o.restPlace(), n.restPlace(), changed, f) })
-	w.withStep(o, n, walkStep{Step: Step{Kind: AnyItem}}, func() { w.eachUpdateRule(o.itemPlace(), n.itemPlace(), changed, f) })
+	w.eachPart(o, n, func(s Step, a, b place) {
+		w.eachUpdateRule(a, b, changed || s.Kind == Field && fillsElse(a, b), f)
+	})
 }
 
+// fillsElse reports whether the two places fill in different defaults. A place that no schema declares fills in none.
 func fillsElse(o, n place) bool {
 	if o.kind != declared || n.kind != declared {
 		return o.kind == declared && o.node.HasDefault || n.kind == declared && n.node.HasDefault

@@ -88,6 +88,7 @@ func NewWork(limit int64) *Work { return logic.NewWork(limit) }
 // DefaultBudget is the limit of the work of a comparison if none is given.
 const DefaultBudget = 4_000_000
 
+// orDefault returns v, or d if v is the zero value of its type.
 func orDefault[T comparable](v, d T) T {
 	var zero T
 	if v == zero {
@@ -106,6 +107,8 @@ func (o *Options) apiVersion() string { return o.groupOrDefault() + "/" + o.vers
 
 func (o *Options) solverStrings() logic.Strings { return o.sharedLibrary() }
 
+// sharedLibrary returns the library that all comparisons with these options share, and makes it at the first use. The
+// compiled rules of the API server's code are charged to the same Work.
 func (o *Options) sharedLibrary() *library {
 	if o.Shared == nil {
 		o.Shared = &Shared{}
@@ -152,6 +155,7 @@ type library struct {
 	filled   map[*schema.Node]string
 }
 
+// newLibrary returns a library that has parsed nothing yet and charges w.
 func newLibrary(w *Work) *library {
 	return &library{work: w, compiled: map[string]*regexp.Regexp{}, rules: map[string]parsedRule{}, filled: map[*schema.Node]string{}, patterns: map[string]*regular.Pattern{}}
 }

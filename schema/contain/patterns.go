@@ -57,6 +57,9 @@ type membersOf struct {
 	length       logic.Length
 }
 
+// fitsAll reports whether a string matches all expressions, none of those to avoid, and has a permitted number of
+// code points. The API server's own regular expressions decide that. Each match is charged by the lengths of both
+// texts.
 func (m *membersOf) fitsAll(s string) bool {
 	for _, e := range m.match {
 		m.w.Charge(matchingWork(e, s))

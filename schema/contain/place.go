@@ -63,6 +63,8 @@ type placeKey struct {
 	keep, whole, dark, unchecked bool
 }
 
+// cacheKey returns what decides which values the place accepts. Of a place without a schema only its kind and
+// position count. The flag meta is left out: the names that it checks stand in the envelope of each candidate.
 func (p place) cacheKey() placeKey {
 	if p.kind != declared {
 		return placeKey{kind: p.kind, pos: p.pos}
@@ -79,10 +81,13 @@ func (p place) preservesUnknown() bool {
 // (k8s.io/apiextensions-apiserver/pkg/apiserver/schema/pruning).
 var metaFields = []string{"apiVersion", "kind", "metadata"}
 
+// hasMeta reports whether the object here has the fields of a resource, which are never pruned: at the root, and in
+// embedded resources.
 func (p place) hasMeta() bool {
 	return p.kind == declared && (p.pos == atRoot || p.node.Embedded)
 }
 
+// isMeta reports whether a field is one of metaFields.
 func isMeta(name string) bool {
 	return name == metaFields[0] || name == metaFields[1] || name == metaFields[2]
 }

@@ -2,6 +2,10 @@ package contain
 
 // Which special values may break a rule that is not understood? For example, a list with two equal items, or an object without the fields
 // that the rule mentions.
+//
+// These cases are tried after the solver's own models, which know nothing of a rule that only has a name. Each is a
+// statement that the old schema may or may not allow; the solver finds an object for it, and the API server's code
+// judges the object.
 
 import (
 	"maps"
@@ -193,7 +197,7 @@ func (s *search) hintsFor(p *pending) (hints []celrule.Hint) {
 	}
 	for i, text := range texts {
 		if parsed, err := s.opts.sharedLibrary().parseRule(text); err == nil && !slices.Contains(texts[:i], text) {
-			hints = append(hints, celrule.Hints(parsed, celrule.Scope{Spine: p.old.node, Root: p.old.hasMeta(), Checker: s.opts.solverStrings(), Work: s.opts.Work})...)
+			hints = append(hints, celrule.Hints(parsed, s.opts.scopeOf(p.old, false))...)
 		}
 	}
 	return hints

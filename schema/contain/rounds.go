@@ -146,7 +146,7 @@ func (s *search) moreCandidates(p *pending) []any {
 // evaluatedCandidates returns candidates without other errors, so that the API server evaluates the rule.
 func (s *search) evaluatedCandidates(p *pending) []any {
 	if s.plain == nil {
-		node, err := schema.New(withoutRules(s.newProps))
+		node, err := schema.New(withoutRules(s.sides[1].Props))
 		if err != nil {
 			return nil // cannot be: it is a part of a schema that passed
 		}

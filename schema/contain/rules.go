@@ -65,9 +65,12 @@ func (t *translator) ruleFormula(r *schema.Rule, p place) logic.Formula {
 	if parsed.Transition(hasOptionalOldSelf(r)) {
 		return nil
 	}
-	return celrule.Translate(parsed, celrule.Scope{
-		Spine: p.node, Root: p.hasMeta(), OptionalOldSelf: hasOptionalOldSelf(r), Checker: t.opts.solverStrings(), Work: t.opts.Work,
-	})
+	return celrule.Translate(parsed, t.opts.scopeOf(p, hasOptionalOldSelf(r)))
+}
+
+// scopeOf is the place p as a rule there sees it; optionalOldSelf is that of the rule.
+func (o *Options) scopeOf(p place, optionalOldSelf bool) celrule.Scope {
+	return celrule.Scope{Spine: p.node, Root: p.hasMeta(), OptionalOldSelf: optionalOldSelf, Checker: o.solverStrings(), Work: o.Work}
 }
 
 func hasOptionalOldSelf(r *schema.Rule) bool { return r.OptionalOldSelf != nil && *r.OptionalOldSelf }

@@ -6,8 +6,6 @@ package contain
 import (
 	"slices"
 
-	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
-
 	"sluice.dev/schema/contain/internal/logic"
 	"sluice.dev/schema/upstream"
 )
@@ -19,8 +17,7 @@ type search struct {
 	sides          [2]Side // old and new
 	oldCut, newCut *upstream.Projector
 	bareCut        *upstream.Projector // of the new schema's rules and types alone; nil until it is needed
-	newProps       *apiextensionsv1.JSONSchemaProps
-	plain          logic.Formula // the values that the new schema accepts without its rules; nil until it is needed
+	plain          logic.Formula       // the values that the new schema accepts without its rules; nil until it is needed
 }
 
 // pending is a suspect that is not decided yet.
@@ -44,6 +41,8 @@ type pending struct {
 // firstModels is the number of first candidates from a suspect. Of a field that may be lost, the first one mostly shows it.
 const firstModels = 12
 
+// firstModels is the number of candidates that the first search for a suspect looks for. One value that is pruned
+// shows the same as twelve.
 func (p *pending) firstModels() int {
 	if p.gap.Harm == Pruned {
 		return 1
@@ -103,6 +102,7 @@ func (s *search) formulasIn(envelope logic.Formula, odd bool, p *pending, more .
 	return fs
 }
 
+// setWitness decides the suspect by a witness; a later, worse witness may take its place.
 func (p *pending) setWitness(w *Witness) {
 	p.gap.Verdict, p.gap.Witness, p.done = NotContained, w, true
 }
@@ -136,6 +136,7 @@ func (s *search) envelope(metadata logic.Formula) logic.Formula {
 	}
 }
 
+// oneValue is true of the values that equal v in the API server's sense (see [logic.Same]).
 func oneValue(v any) logic.Formula { return logic.Enum{Values: []any{v}} }
 
 // objectName is true of names of objects (NameIsDNSSubdomain in k8s.io/apimachinery/pkg/api/validation).

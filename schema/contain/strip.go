@@ -13,6 +13,8 @@ func withoutValues(p *apiextensionsv1.JSONSchemaProps) *apiextensionsv1.JSONSche
 	return schema.Rewrite(p, schema.InStructure, dropValues)
 }
 
+// dropValues keeps of a schema what decides the types of values, their pruning, their defaults and the rules. It
+// leaves out bounds, enums, required, patterns and junctors. An items list has no structure, and goes.
 func dropValues(p *apiextensionsv1.JSONSchemaProps) {
 	items := p.Items
 	if items != nil && items.Schema == nil {

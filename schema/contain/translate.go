@@ -1,6 +1,9 @@
 package contain
 
 // Which values does a schema accept? For example, {type: integer, maximum: 5} becomes the integers up to 5, as raw values before defaults.
+//
+// The formulas are about raw values, and pruning, defaults and nulls are part of them: a value that the API server
+// would change is not accepted as it is. Each keyword is one piece, so that a finding can name it.
 
 import (
 	"encoding/hex"
@@ -15,6 +18,9 @@ import (
 
 // acceptedAt is true of the raw values that are accepted at p and not changed by pruning.
 func (t *translator) acceptedAt(p place) logic.Formula {
+	if p.kind == anything {
+		return logic.True
+	}
 	key := p.cacheKey()
 	return logic.Lazy{ID: key, Make: func() logic.Formula {
 		if f, ok := t.cache[key]; ok {
@@ -30,13 +36,11 @@ func (t *translator) acceptedAt(p place) logic.Formula {
 // because an object with a value there is changed.
 func (t *translator) expandAccepted(p place) logic.Formula {
 	switch p.kind {
-	case anything:
-		return logic.True
 	case gone:
 		return logic.False
 	case emptied:
 		return logic.And{logic.Rest{F: logic.False}, logic.Items{F: t.acceptedAt(place{kind: emptied, pos: atItem})}}
-	case declared:
+	case declared, anything:
 	}
 	n := p.node
 	out := logic.And{t.acceptedKinds(n)}
@@ -46,18 +50,33 @@ func (t *translator) expandAccepted(p place) logic.Formula {
 	for _, x := range t.piecesAt(p) {
 		out = append(out, x.formula)
 	}
-	names := make([]string, 0, len(n.Properties)+3)
-	for _, c := range n.Properties {
+	return append(out, p.partsSatisfy(t.acceptedAt)...)
+}
+
+// partsSatisfy is true of values whose parts are as f says of their places: the properties, all other keys, and the items. A part of which f
+// says nothing, as logic.True, is left out.
+func (p place) partsSatisfy(f func(place) logic.Formula) (out logic.And) {
+	demands := func(at place) (logic.Formula, bool) {
+		g := f(at)
+		and, ok := g.(logic.And)
+		return g, !ok || len(and) > 0
+	}
+	var names []string
+	for _, c := range p.node.Properties {
 		names = append(names, c.Name)
-		out = append(out, logic.Prop{Name: c.Name, F: t.acceptedAt(p.childPlace(c.Name))})
+		if g, ok := demands(p.childPlace(c.Name)); ok {
+			out = append(out, logic.Prop{Name: c.Name, F: g})
+		}
 	}
 	if p.hasMeta() {
 		names = append(names, metaFields...)
 	}
-	if rest := p.restPlace(); rest.kind != anything {
-		out = append(out, logic.Rest{Except: logic.NamesExcept(names...), F: t.acceptedAt(rest)})
+	if g, ok := demands(p.restPlace()); ok {
+		out = append(out, logic.Rest{Except: logic.NamesExcept(names...), F: g})
 	}
-	out = append(out, logic.Items{F: t.acceptedAt(p.itemPlace())})
+	if g, ok := demands(p.itemPlace()); ok {
+		out = append(out, logic.Items{F: g})
+	}
 	return out
 }
 
@@ -238,6 +257,8 @@ func (t *translator) addObjectPieces(n *schema.Node, p place, out *[]piece) {
 	}
 }
 
+// addJunctorPieces adds one piece for each branch of allOf, because each is a demand of its own with a finding of its
+// own, and one for each of the other junctors. The index tells the branches of allOf apart.
 func (t *translator) addJunctorPieces(n *schema.Node, p place, out *[]piece) {
 	branches := func(ns []*schema.Node, allOf bool) []logic.Formula {
 		fs := make([]logic.Formula, len(ns))
@@ -293,6 +314,9 @@ func (t *translator) nestedFormula(n *schema.Node, p place, inAllOf bool) logic.
 	}}
 }
 
+// expandNested makes the formula of a branch of a junctor at p. A branch has no say in pruning, so it only restricts
+// values. Types count only if the branch has one, or a checked format, for which the library takes strings and lists
+// alone.
 func (t *translator) expandNested(n *schema.Node, p place, inAllOf bool) logic.Formula {
 	out := logic.And{}
 	if n.Type != "" || n.IntOrString || t.effectiveFormat(n) != "" {
@@ -435,6 +459,8 @@ func (t *translator) equalByKeys(n *schema.Node, keys []string) logic.UniqueBy {
 	}
 }
 
+// mayBeNumber reports whether the key of a list item can be a number, whose JSON text decides whether two items are
+// equal. A key that the schema does not declare can be anything.
 func (t *translator) mayBeNumber(n *schema.Node) bool {
 	if n == nil {
 		return true

@@ -1,6 +1,9 @@
 package contain
 
 // Why is a gap unknown, and what would help? For example, the text names the part of a rule that is not understood.
+//
+// The text goes into a finding, so it says what somebody can do: simplify the named part, or look at the stored
+// objects.
 
 import (
 	"fmt"
@@ -52,7 +55,7 @@ func (s *search) unclearParts(p place, r *schema.Rule, path Path) []string {
 	if err != nil || parsed.Transition(hasOptionalOldSelf(r)) {
 		return nil
 	}
-	parts := celrule.Unclear(parsed, s.scopeOf(p, r))
+	parts := celrule.Unclear(parsed, s.opts.scopeOf(p, hasOptionalOldSelf(r)))
 	for i, text := range parts {
 		parts[i] = fmt.Sprintf("%s in the rule %q at %s", text, refusalTextOf(r), orDefault(path.String(), "the object"))
 	}

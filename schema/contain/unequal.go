@@ -52,6 +52,9 @@ func withUnknown(v any, o, n place, absent bool) (any, bool) {
 	return v, false
 }
 
+// objectWithUnknown is withUnknown for an object. With absent set, it also puts an empty object in the place of each
+// declared one that is missing, and keeps it if it can hold the field; what it creates gets no such objects of its
+// own. apiVersion, kind and metadata stay as they are.
 func objectWithUnknown(v map[string]any, o, n place, absent bool) (any, bool) {
 	out, changed := maps.Clone(v), false
 	put := func(name string, x any, absent bool) {

@@ -186,12 +186,7 @@ func (w *walker) compareLostDefaults(o, n place) {
 		return
 	}
 	w.compareDefaults(o, n)
-	names := declaredNames(o, n)
-	for _, name := range names {
-		w.withStep(o, n, walkStep{Step: Step{Field, name}}, func() { w.compareLostDefaults(o.childPlace(name), n.childPlace(name)) })
-	}
-	w.withStep(o, n, walkStep{Step: Step{Kind: AnyKey}, except: names}, func() { w.compareLostDefaults(o.restPlace(), n.restPlace()) })
-	w.withStep(o, n, walkStep{Step: Step{Kind: AnyItem}}, func() { w.compareLostDefaults(o.itemPlace(), n.itemPlace()) })
+	w.eachPart(o, n, func(_ Step, o, n place) { w.compareLostDefaults(o, n) })
 }
 
 // compareNullDefaults compares the defaults of items of a list or values of a map, which only replace null. The old schema takes a null there
@@ -319,29 +314,14 @@ func (w *walker) counterpart(o place, x piece) any {
 	return nil
 }
 
-// compareChildren compares the properties that one side names, all others, and the items. Below, it knows which defaults differ above, and
-// whether updates find the items in another way.
+// compareChildren compares the properties that one side names, all others, and the items.
 func (w *walker) compareChildren(o, n place) {
-	names := declaredNames(o, n)
-	for _, name := range names {
-		w.withStep(o, n, walkStep{Step: Step{Field, name}}, func() {
-			before := w.fillings
-			w.fillings = w.filledAt(o.childPlace(name), n.childPlace(name), name)
-			defer func() { w.fillings = before }()
-			w.comparePlaces(o.childPlace(name), n.childPlace(name))
-		})
-	}
-	if correlatesDifferently(o, n) {
-		w.moved++
-		defer func() { w.moved-- }()
-	}
-	before := w.fillings
-	w.fillings = w.fillBelow()
-	defer func() { w.fillings = before }()
-	if o.mayBeType("object") {
-		w.withStep(o, n, walkStep{Step: Step{Kind: AnyKey}, except: names}, func() { w.comparePlaces(o.restPlace(), n.restPlace()) })
-	}
-	if o.mayBeType("array") || w.old.letsListsThrough(o) {
-		w.withStep(o, n, walkStep{Step: Step{Kind: AnyItem}}, func() { w.comparePlaces(o.itemPlace(), n.itemPlace()) })
-	}
+	w.eachPart(o, n, func(s Step, a, b place) {
+		switch {
+		case s.Kind == AnyKey && !o.mayBeType("object"):
+		case s.Kind == AnyItem && !o.mayBeType("array") && !w.old.letsListsThrough(o):
+		default:
+			w.comparePlaces(a, b)
+		}
+	})
 }

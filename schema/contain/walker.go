@@ -99,6 +99,7 @@ func atPath(path []walkStep, goal logic.Formula) logic.Formula {
 	return goal
 }
 
+// publicPath returns a copy of the walk's path in the form of gaps, without the names that a step leaves out.
 func (w *walker) publicPath() Path {
 	p := make(Path, len(w.path))
 	for i, s := range w.path {
@@ -107,6 +108,8 @@ func (w *walker) publicPath() Path {
 	return p
 }
 
+// withStep calls f one step further down; o and n are the places that the step leaves. The path is as before when it
+// returns.
 func (w *walker) withStep(o, n place, s walkStep, f func()) {
 	w.path, w.above = append(w.path, s), append(w.above, [2]place{o, n})
 	f()
@@ -175,6 +178,7 @@ func (w *walker) sameFormula(f, g logic.Formula) bool {
 	return w.memory.Table.ID(f, w.opts.Work) == w.memory.Table.ID(g, w.opts.Work)
 }
 
+// typeName is the type of a place as gaps give it: nil for one without a type, or that no schema declares.
 func typeName(p place) any {
 	if p.kind != declared {
 		return nil
@@ -188,6 +192,7 @@ func typeName(p place) any {
 	return p.node.Type
 }
 
+// formatOf is the format of a place as gaps give it; nil if there is none.
 func formatOf(p place) any {
 	if p.kind != declared || p.node.Format == "" {
 		return nil

@@ -22,13 +22,13 @@ func (t *translator) writtenAt(p place) logic.Formula {
 		if f, ok := t.writes[key]; ok {
 			return f
 		}
-		out := append(t.writtenHere(p), t.writtenBelow(p)...)
+		out := append(t.writtenHere(p), p.partsSatisfy(t.writtenAt)...)
 		t.writes[key] = out
 		return out
 	}}
 }
 
-// writtenHere is writtenAt without the parts of the value.
+// writtenHere is writtenAt without the parts of the value. Of a list of type map it says which items differ.
 func (t *translator) writtenHere(p place) (out logic.And) {
 	n := p.node
 	if kinds, integral := typeKinds(n); integral {
@@ -42,31 +42,10 @@ func (t *translator) writtenHere(p place) (out logic.And) {
 	if t.effectiveFormat(n) == "datetime" {
 		out = append(out, logic.Pattern{Expr: celrule.TimeText})
 	}
-	return out
-}
-
-// writtenBelow is writtenAt for the parts of the value, and says which items of a list differ.
-func (t *translator) writtenBelow(p place) (out logic.And) {
-	var names []string
-	for _, c := range p.node.Properties {
-		names = append(names, c.Name)
-		if child := p.childPlace(c.Name); child.kind == declared && t.hasOdd(child.node, 0) {
-			out = append(out, logic.Prop{Name: c.Name, F: t.writtenAt(child)})
-		}
-	}
-	if p.hasMeta() {
-		names = append(names, metaFields...)
-	}
-	if rest := p.restPlace(); rest.kind == declared {
-		out = append(out, logic.Rest{Except: logic.NamesExcept(names...), F: t.writtenAt(rest)})
-	}
-	if n := p.node; n.ListType == "map" && len(n.ListMapKeys) == 1 { // numbers in this form differ in their text, too
+	if n.ListType == "map" && len(n.ListMapKeys) == 1 { // numbers in this form differ in their text, too
 		by := t.equalByKeys(n, n.ListMapKeys)
 		by.Numbers = true
 		out = append(out, logic.Unique{By: by})
-	}
-	if item := p.itemPlace(); item.kind == declared {
-		out = append(out, logic.Items{F: t.writtenAt(item)})
 	}
 	return out
 }

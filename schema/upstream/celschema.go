@@ -30,6 +30,7 @@ func newCELSchema(s *structuralschema.Structural) *celSchema {
 	return &celSchema{Structural: model.Structural{Structural: s}}
 }
 
+// makeParts makes the schemas of all parts at once, at the first question about any of them.
 func (s *celSchema) makeParts() {
 	s.parts.Do(func() {
 		in := s.Structural.Structural

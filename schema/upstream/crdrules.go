@@ -113,6 +113,10 @@ func (c *ruleChecker) MessageExpressionEnv(env *environment.EnvSet, expression s
 	return c.RuleEnv(env, expression)
 }
 
+// checkRules compiles the rules of a node that have an expression which the old CRD lacks, with the library of the
+// older API server, and notes their errors. Then it goes through the nodes below. The paths are those of the API
+// server's errors (ValidateCustomResourceDefinitionOpenAPISchema in
+// k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/validation).
 func (c *ruleChecker) checkRules(n *ruleNode, path *field.Path) {
 	if n == nil {
 		return

@@ -48,6 +48,7 @@ var dearCalls = map[string]dearCall{
 	"matches": dearMatch, "find": dearMatch, "findAll": dearMatch,
 }
 
+// text is the string of a CEL value, empty for values of other types.
 func text(v ref.Val) string {
 	s, _ := v.Value().(string)
 	return s
@@ -76,6 +77,7 @@ func dearReplacement(args []ref.Val) bool {
 	return len(s)+strings.Count(s, old)*len(text(args[2])) > maxResult
 }
 
+// dearJoin is for join, whose result has all the texts and a separator between each two.
 func dearJoin(args []ref.Val) bool {
 	list, ok := args[0].(traits.Lister)
 	if !ok || len(args) == 1 {

@@ -34,6 +34,8 @@ func dearDefaults(ctx context.Context, crd *apiextensionsv1.CustomResourceDefini
 	return nil
 }
 
+// dearDefault evaluates the rules of one default with bounded calls, as a creation and as an update. Whatever else is
+// wrong with the default or the schema, the validation of the CRD says.
 func dearDefault(ctx context.Context, p props) error {
 	var value any
 	if utiljson.Unmarshal(p.Default.Raw, &value) != nil {

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"reflect"
 	"slices"
 
 	structuralschema "k8s.io/apiextensions-apiserver/pkg/apiserver/schema"
@@ -54,8 +55,9 @@ func (v *Validator) decodeObject(obj map[string]any, from source) (decoded, erro
 	}
 	d := decoded{object: obj, pruned: pruned}
 	if v.isKnownKind(obj) && v.structural != nil && w.changes&defaults != 0 {
-		d.defaulted = v.lazyTrees().shape.wantsDefaults(obj)
+		before := runtime.DeepCopyJSON(obj)
 		structuraldefaulting.Default(obj, v.structural)
+		d.defaulted = !reflect.DeepEqual(before, obj)
 	}
 	return d, nil
 }

@@ -9,8 +9,8 @@
 // wraps [ErrPanic]; values beyond [MaxDepth] come back as [ErrTooDeep].
 //
 // Each step belongs to those libraries. A Validator decides simple cases of a step by itself, with code that gives the same results and
-// is held against them by tests: that nothing is pruned or filled in (shape.go), that a value is valid (value.go), that no list repeats
-// an item (lists.go), which rules apply to which value (ruleeval.go). [Validator.Exact] returns a Validator that does without that code.
+// is held against them by tests: that nothing is pruned or filled in (shape.go), that a value is valid (value.go), which rules apply to
+// which value (ruleeval.go). [Validator.Exact] returns a Validator that does without that code.
 //
 // What it does not decide: admission (webhooks, policies, quota), conversion by webhook, field ownership, and what an API
 // server of another minor version does differently beyond formats and ratcheting. The names, times and identifiers that a

@@ -61,11 +61,13 @@ func canonicalOwner(v any) bool {
 
 func canonicalManaged(v any) bool { return fieldsPass(v, managedFields) }
 
+// anyString reports whether v is a text of valid UTF-8; encoding replaces other bytes.
 func anyString(v any) bool {
 	s, ok := v.(string)
 	return ok && utf8.ValidString(s)
 }
 
+// fullString reports whether v is a text that is not empty: an empty one is dropped when metadata are encoded.
 func fullString(v any) bool { return anyString(v) && v != "" }
 
 // canonicalTime reports whether v is a time that metav1.Time encodes to the same text.
@@ -78,6 +80,8 @@ func canonicalTime(v any) bool {
 	return err == nil && !t.IsZero()
 }
 
+// stringMap reports whether v is a map of texts with an entry: an empty map of labels or annotations is dropped when
+// metadata are encoded.
 func stringMap(v any) bool {
 	m, ok := v.(map[string]any)
 	if !ok || len(m) == 0 {
@@ -91,6 +95,8 @@ func stringMap(v any) bool {
 	return true
 }
 
+// fullList reports whether v is a list with an item, and all items pass. An empty list is dropped when metadata are
+// encoded.
 func fullList(v any, item func(any) bool) bool {
 	l, ok := v.([]any)
 	if !ok || len(l) == 0 {

@@ -7,6 +7,9 @@ import (
 
 // Are canonical metadata certainly valid? For example, a name of small letters and two labels are. For a name with capital letters, the library says
 // what is wrong with it.
+//
+// To ask the library, the metadata have to be decoded into their Go type, which takes longer than all other steps for
+// a small object together. So this file answers for usual metadata, and leaves everything unusual to the library.
 
 // plainMeta reports whether canonical metadata is certainly valid, at creation and in an update that does not change it
 // (metavalidation.ValidateObjectMetaDeclaratively and ValidateObjectMetaAccessor). It returns false for everything unusual.
@@ -21,12 +24,15 @@ func (v *Validator) plainMeta(meta map[string]any) bool {
 		plainOwners(meta) && plainManaged(meta)
 }
 
+// plainName reports whether the name is one that every resource may have, and there is a namespace if and only if the
+// resource is namespaced.
 func (v *Validator) plainName(meta map[string]any) bool {
 	name, _ := meta["name"].(string)
 	namespace, _ := meta["namespace"].(string)
 	return dnsSubdomain(name) && v.opts.Namespaced == (namespace != "") && (namespace == "" || dnsLabel(namespace))
 }
 
+// plainLabels reports whether all labels are valid.
 func plainLabels(meta map[string]any) bool {
 	labels, _ := meta["labels"].(map[string]any)
 	for k, value := range labels {
@@ -37,6 +43,8 @@ func plainLabels(meta map[string]any) bool {
 	return true
 }
 
+// plainFinalizers reports whether all finalizers are valid and have a prefix. Others are left to the API server's
+// function.
 func plainFinalizers(meta map[string]any) bool {
 	finalizers, _ := meta["finalizers"].([]any)
 	return !slices.ContainsFunc(finalizers, func(f any) bool {
@@ -45,6 +53,8 @@ func plainFinalizers(meta map[string]any) bool {
 	})
 }
 
+// plainAnnotations reports whether the keys of the annotations are valid in lower case and all annotations together
+// are within the limit.
 func plainAnnotations(meta map[string]any) bool {
 	annotations, _ := meta["annotations"].(map[string]any)
 	size := 0
@@ -58,6 +68,7 @@ func plainAnnotations(meta map[string]any) bool {
 	return size <= 256<<10
 }
 
+// plainOwners asks the API server's own function, which needs no copy of the metadata.
 func plainOwners(meta map[string]any) bool {
 	owners, _ := meta["ownerReferences"].([]any)
 	controllers := 0
@@ -79,6 +90,8 @@ func plainOwners(meta map[string]any) bool {
 	return controllers <= 1
 }
 
+// plainManaged reports whether the entries about managers are valid (ValidateManagedFields in
+// k8s.io/apimachinery/pkg/apis/meta/v1/validation). Their field sets are not read.
 func plainManaged(meta map[string]any) bool {
 	entries, _ := meta["managedFields"].([]any)
 	for _, e := range entries {

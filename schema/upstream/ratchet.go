@@ -74,6 +74,38 @@ func (n *shapeNode) correlatesItem(item any) sameness {
 	return same
 }
 
+// distinctKeys reports whether a list of type map certainly has no key twice. It knows lists with one or two keys whose values are texts,
+// integers or booleans: with several keys, the library compares the texts of the values, and 1 and 1.0 have the same text.
+func (n *shapeNode) distinctKeys(list []any) bool {
+	if len(n.listKeys) == 0 || len(n.listKeys) > 2 {
+		return len(list) == 0
+	}
+	seen := make(map[[2]any]bool, len(list))
+	for _, item := range list {
+		o, ok := item.(map[string]any)
+		if !ok {
+			return false
+		}
+		var key [2]any // a missing key stays nil
+		for i, name := range n.listKeys {
+			v, has := o[name]
+			switch v.(type) {
+			case string, int64, bool:
+				key[i] = v
+			default:
+				if has {
+					return false
+				}
+			}
+		}
+		if seen[key] {
+			return false
+		}
+		seen[key] = true
+	}
+	return true
+}
+
 // partNode is the node of a property, nil if the schema does not know it.
 func (n *shapeNode) partNode(name string) *shapeNode {
 	if child, ok := n.props[name]; ok {

@@ -10,7 +10,6 @@ import (
 	"maps"
 	"reflect"
 
-	structurallisttype "k8s.io/apiextensions-apiserver/pkg/apiserver/schema/listtype"
 	apiequality "k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -150,9 +149,7 @@ func (v *Validator) Judge(ctx context.Context, stored map[string]any) (j Judgeme
 	}
 	j.Dropped, j.Defaulted = old.pruned, old.defaulted
 	j.Changed = !old.clean && len(old.pruned) == 0 && !old.defaulted && !reflect.DeepEqual(old.object, stored)
-	if v.mayRepeat(old.object) {
-		j.Repeats = structurallisttype.ValidateListSetsAndMaps(nil, v.structural, old.object)
-	}
+	j.Repeats = v.repeatErrors(old.object)
 	strict, err := v.updateRead(ctx, nil, old, how{touch: true})
 	if err != nil || !strict.Refused() {
 		return j, err // an object that passes without ratcheting passes with it
@@ -186,6 +183,8 @@ func (v *Validator) Convert(obj map[string]any) (converted map[string]any, dropp
 	return d.object, d.pruned, err
 }
 
+// updateObject reads the stored object, in the version of h.from if there is one, and updates it by obj. obj is nil
+// for an update that only changes a label. Neither is changed.
 func (v *Validator) updateObject(ctx context.Context, obj, stored map[string]any, h how) (res Result, err error) {
 	defer recoverAsError(&err)
 	if err := checkObject(stored); err != nil {

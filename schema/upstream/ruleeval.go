@@ -63,6 +63,8 @@ const (
 	toIndex
 )
 
+// fieldPath is the place as errors name it. It is made only where there is an error, because most values have none.
+// nil is the root.
 func (s *step) fieldPath() *field.Path {
 	if s == nil {
 		return nil

@@ -5,7 +5,6 @@ package upstream
 
 import (
 	"cmp"
-	"slices"
 
 	structuralschema "k8s.io/apiextensions-apiserver/pkg/apiserver/schema"
 )
@@ -63,6 +62,8 @@ func newShapeNode(s *structuralschema.Structural) *shapeNode {
 	return n
 }
 
+// adoptFlags notes at n what a child has at it or below, so that a value without such parts needs no walk. nil has
+// nothing.
 func (n *shapeNode) adoptFlags(child *shapeNode) {
 	if child != nil {
 		n.anyEmbedded = n.anyEmbedded || child.anyEmbedded
@@ -202,37 +203,3 @@ func (n *shapeNode) changesNull() change {
 
 // replacesNull reports whether the default of an item or of the value of a key replaces null.
 func (n *shapeNode) replacesNull() bool { return n != nil && !n.nullable && n.hasDefault }
-
-// wantsDefaults reports whether defaulting would change x: structuraldefaulting.Default.
-func (n *shapeNode) wantsDefaults(x any) bool {
-	if n == nil {
-		return false
-	}
-	switch x := x.(type) {
-	case map[string]any:
-		return n.lacksDefaults(x)
-	case []any:
-		return slices.ContainsFunc(x, n.items.getsDefault)
-	}
-	return false
-}
-
-// getsDefault reports whether an item, or the value of a key, is replaced by the default or gets defaults below.
-func (n *shapeNode) getsDefault(x any) bool {
-	return x == nil && n.replacesNull() || n.wantsDefaults(x)
-}
-
-// lacksDefaults is wantsDefaults for an object.
-func (n *shapeNode) lacksDefaults(x map[string]any) bool {
-	for _, name := range n.defaulted {
-		if v, ok := x[name]; !ok || (v == nil && !n.props[name].nullable) {
-			return true
-		}
-	}
-	for name, v := range x {
-		if child, declared := n.props[name]; declared && child.wantsDefaults(v) || !declared && n.additional.getsDefault(v) {
-			return true
-		}
-	}
-	return false
-}

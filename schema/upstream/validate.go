@@ -1,7 +1,10 @@
 package upstream
 
 // In which order does the API server validate? For example, rules are not evaluated if a field has the wrong type. Each step is a call of its
-// libraries, or a shorter way to the same answer where value.go, meta.go or lists.go know it.
+// libraries, or a shorter way to the same answer where value.go or meta.go know it.
+//
+// A creation and an update differ in what they compare with: an update has the stored object, and with ratcheting
+// tolerates errors in values that it leaves alone.
 
 import (
 	"cmp"
@@ -50,9 +53,7 @@ func (v *Validator) validateCreate(ctx context.Context, u *unstructured.Unstruct
 		return append(errs, v.validateSchema(u.Object)...)
 	})
 	errs = append(errs, v.validateEmbedded(ctx, u.Object)...)
-	if v.mayRepeat(u.Object) {
-		errs = append(errs, structurallisttype.ValidateListSetsAndMaps(nil, v.structural, u.Object)...)
-	}
+	errs = append(errs, v.repeatErrors(u.Object)...)
 	errs, err := v.validateRules(ctx, errs, u.Object, nil, nil)
 	if len(errs) == 0 && !plain {
 		errs = metavalidation.ValidateObjectMetaAccessor(u, v.opts.Namespaced, pathSegment, metadataPath)
@@ -86,16 +87,19 @@ func (v *Validator) validateUpdate(ctx context.Context, u, old *unstructured.Uns
 	if !h.status {
 		own = append(own, v.validateEmbedded(ctx, u.Object)...)
 	}
-	if !h.touch && v.mayRepeat(u.Object) && len(structurallisttype.ValidateListSetsAndMaps(nil, v.structural, old.Object)) == 0 {
-		own = append(own, structurallisttype.ValidateListSetsAndMaps(nil, v.structural, u.Object)...)
+	if !h.touch && len(v.repeatErrors(old.Object)) == 0 {
+		own = append(own, v.repeatErrors(u.Object)...)
 	}
 	own, err := v.validateRules(ctx, own, u.Object, old.Object, correlated)
 	return append(errs, own...), err
 }
 
-// mayRepeat reports whether lists of type set or map in obj have to be checked.
-func (v *Validator) mayRepeat(obj map[string]any) bool {
-	return v.structural != nil && (v.exact || v.lazyTrees().shape.mayRepeat(obj))
+// repeatErrors returns the errors about lists of type set or map that hold an item twice. Most schemas have no such list.
+func (v *Validator) repeatErrors(obj map[string]any) field.ErrorList {
+	if v.structural == nil || !v.exact && !v.lazyTrees().shape.anyList {
+		return nil
+	}
+	return structurallisttype.ValidateListSetsAndMaps(nil, v.structural, obj)
 }
 
 // validateSchema validates an object against the schema.
@@ -160,6 +164,8 @@ func (v *Validator) validateEmbedded(ctx context.Context, obj map[string]any) fi
 	return schemaobjectmeta.Validate(ctx, nil, obj, v.structural, false)
 }
 
+// validateMetaUpdate runs the declarative validation of metadata in an update. Metadata that cannot be read as
+// ObjectMeta are the only error.
 func (v *Validator) validateMetaUpdate(ctx context.Context, u, old *unstructured.Unstructured) field.ErrorList {
 	meta, errs := objectMeta(u)
 	if len(errs) > 0 {
@@ -229,6 +235,7 @@ func (v *Validator) validateRules(ctx context.Context, errs field.ErrorList, obj
 // OriginRule is the Origin of errors that validation rules gave, whatever their messages are.
 const OriginRule = "rule"
 
+// ofRules marks errors as those of rules, for callers that tell them from errors of the schema.
 func ofRules(errs field.ErrorList) field.ErrorList {
 	for _, e := range errs {
 		e.Origin = OriginRule
@@ -236,6 +243,8 @@ func ofRules(errs field.ErrorList) field.ErrorList {
 	return errs
 }
 
+// blocksRules reports whether rules are not evaluated because of an error: of a type, a missing field, a length or an
+// enum.
 func blocksRules(err *field.Error) bool {
 	return slices.Contains([]field.ErrorType{
 		field.ErrorTypeNotSupported, field.ErrorTypeRequired, field.ErrorTypeTooLong, field.ErrorTypeTooMany, field.ErrorTypeTypeInvalid,
@@ -259,10 +268,12 @@ func objectMeta(u *unstructured.Unstructured) (*metav1.ObjectMeta, field.ErrorLi
 	return meta, nil
 }
 
+// declarativeBeta is the state of the feature gate in the linked libraries, which the API server passes on as well.
 func declarativeBeta() bool {
 	return utilfeature.DefaultFeatureGate.Enabled(features.DeclarativeValidationBeta)
 }
 
+// pathSegment checks names of resources of which nothing more is demanded than that they can stand in a path.
 func pathSegment(name string, prefix bool) []string {
 	if prefix {
 		return content.IsPathSegmentPrefix(name)
@@ -287,6 +298,8 @@ func validateScale(u *unstructured.Unstructured, scale *apiextensionsv1.CustomRe
 	return errs
 }
 
+// validateReplicas checks the number of replicas at a path of the scale subresource. A missing one counts as 0, and
+// is valid.
 func validateReplicas(u *unstructured.Unstructured, path string) field.ErrorList {
 	n, _, err := unstructured.NestedInt64(u.Object, splitPath(path)...)
 	switch {

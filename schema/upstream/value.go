@@ -2,6 +2,9 @@ package upstream
 
 // Is a value valid? For example, 5 is for {type: integer, maximum: 5}. The answer is that of the library, without the validators that it makes
 // for each value; why a value is not valid, the library says itself.
+//
+// The tree is made once for a schema, from the one that the library gets. It has to agree with the library in every
+// oversight, too: see formatHidesType and validEnum.
 
 import (
 	"reflect"
@@ -145,6 +148,8 @@ func (n *valueNode) setNumber(s *spec.Schema) {
 	n.number = n.minimum != nil || n.maximum != nil || n.multipleOf != nil
 }
 
+// setEnum makes a set of an enum that is all strings. A string then needs one look, however long the enum is. Any
+// other enum is compared value by value, because the library converts values.
 func (n *valueNode) setEnum() {
 	if len(n.enum) == 0 {
 		return
@@ -267,6 +272,7 @@ func (n *valueNode) validEnum(v any) bool {
 	return false
 }
 
+// validString checks length, pattern and format. The length counts code points, as utf8.RuneCount does.
 func (n *valueNode) validString(s string) bool {
 	if n.maxLength != nil || n.minLength != nil {
 		length := int64(utf8.RuneCountInString(s))
@@ -280,6 +286,7 @@ func (n *valueNode) validString(s string) bool {
 	return !n.checked || strfmt.Default.Validates(n.format, s)
 }
 
+// validInteger checks an int64: the range of int32 or of a float format, then the bounds.
 func (n *valueNode) validInteger(i int64) bool {
 	if n.numberFormat != "" && n.numberFormat != "int64" && n.numberFormat != "double" &&
 		validate.IsValueValidAgainstRange(i, n.numberType, n.numberFormat, "", "") != nil {
@@ -288,6 +295,8 @@ func (n *valueNode) validInteger(i int64) bool {
 	return !n.number || n.validNumber(i, float64(i))
 }
 
+// validFloat checks a float64. Of the type integer, its shortest decimal text has to be an integer within the range
+// of the format; of the format float, it has to fit a float32.
 func (n *valueNode) validFloat(f float64) bool {
 	if (n.numberType == "integer" || n.numberFormat == "float") &&
 		validate.IsValueValidAgainstRange(f, n.numberType, n.numberFormat, "", "") != nil {

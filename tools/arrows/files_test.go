@@ -27,7 +27,7 @@ var layers = map[string]string{
 		probe skew webhook claims moves shared optin rights usage putback enforce status controller`,
 	"schema": `schema keywords hash build default walk stored copy`,
 	"schema/upstream": `doc words versions value estimate bounds celschema dear explain lazy meta rulemessage rules ruletree ruleeval
-		shape lists ratchet stored validator deardefaults plainmeta validate decode request forcrd project crdrules
+		shape ratchet stored validator deardefaults plainmeta validate decode request forcrd project crdrules
 		typed work crd`,
 	"schema/contain/internal/logic":   `work formula eval intern state solver fields values add known enum numbers strings array object text solve`,
 	"schema/contain/internal/regular": `pattern search`,

@@ -21,7 +21,7 @@ var logicFaults = []fault{
 		broken: "that a property is there is taken to hold whatever was chosen",
 	},
 	{
-		in: "schema/contain/internal/logic.(*Table).writeFormula", find: "appendFlag([]byte{tagEnum}, f.Neg)", put: "[]byte{tagEnum}",
+		in: "schema/contain/internal/logic.(*Table).keyOf", find: "f.Neg}", put: "false}",
 		broken: "a formula and its negation have the same number",
 	},
 	{
@@ -29,7 +29,7 @@ var logicFaults = []fault{
 		broken: "strings of one exact length are taken for impossible",
 	},
 	{
-		in: "schema/contain/internal/logic.(*Solver).addNumber", find: "st.ints.Lo > st.ints.Hi", put: "st.ints.Lo >= st.ints.Hi",
+		in: "schema/contain/internal/logic.(*Solver).addInteger", find: "st.ints.Lo > st.ints.Hi", put: "st.ints.Lo >= st.ints.Hi",
 		broken: "an integer that is fixed is taken for impossible",
 	},
 	{
@@ -61,7 +61,7 @@ var logicFaults = []fault{
 		broken: "that items differ by one key is taken to follow from that they differ by two",
 	},
 	{
-		in: "schema/contain/internal/logic.notComposite", find: "And{Kinds(Object), Has{f.Name}, Prop{f.Name, Not(f.F)}}",
+		in: "schema/contain/internal/logic.Prop.negatedForm", find: "And{Kinds(Object), Has{f.Name}, Prop{f.Name, Not(f.F)}}",
 		put:    "And{Kinds(Object), Prop{f.Name, Not(f.F)}}",
 		broken: "a property that is left out is taken for a wrong one",
 	},

@@ -39,7 +39,7 @@ var proofFaults = []fault{
 		in: "schema.SameDefault", find: "return o.HasDefault == n.HasDefault && (reflect", put: "return !n.HasDefault || (reflect",
 		broken: "a default that is removed is not noticed",
 	},
-	{in: "schema/contain.(*walker).compareChildren", call: "o.itemPlace", answers: "n.itemPlace()", broken: "items is not compared"},
+	{in: "schema/contain.(*walker).eachPart", call: "o.itemPlace", answers: "n.itemPlace()", broken: "items is not compared"},
 	{
 		in: "schema/contain.(*walker).recordType", find: "x.whole = logic.Not(w.new.acceptedAt(n))",
 		put:    "x.whole = nil",
@@ -145,7 +145,7 @@ var proofFaults = []fault{
 		broken: "a rule that is an error for a stored object is taken to be ratcheted",
 	},
 	{
-		in: "schema/contain/internal/celrule.(*totality).learn", find: "is && e.isHas()", put: "e.isHas()",
+		in: "schema/contain/internal/celrule.(*totality).knowing", find: "s.neg || s.e.kind != call", put: "s.e.kind != call",
 		broken: "a field that has() did not find is taken to be there",
 	},
 	{in: "schema/contain.(*confirmer).determineFate", without: "stored, _ = schema.AsStored(stored).(map[string]any)", broken: "1.0 is taken to stay 1.0 in storage"},

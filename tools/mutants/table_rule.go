@@ -36,7 +36,7 @@ var ruleFaults = []fault{
 	},
 	{in: "schema/contain/internal/celrule.numV.withConst", find: "flipped && op == '-'", put: "false", broken: "10 - self is taken to grow with self"},
 	{
-		in: "schema/contain/internal/celrule.(*translator).tryBoolean", find: "andConds(c.f, b.t)", put: "andConds(notCond(c.t), b.t)",
+		in: "schema/contain/internal/celrule.combinedBy", find: "andConds(a.f, otherwise.t)", put: "andConds(notCond(a.t), otherwise.t)",
 		broken: "c ? a : b is b where c is an error",
 	},
 	{
@@ -132,7 +132,7 @@ var ruleFaults = []fault{
 		broken: "an index behind the last item is not outside of the list",
 	},
 	{
-		in: "schema/contain/internal/celrule.leavesSome", find: "!isInt || n < least ||", put: "!isInt || n < least-1 ||",
+		in: "schema/contain/internal/celrule.leavesSome", find: "n >= 0", put: "n >= -1",
 		broken: "a filter that may leave nothing is taken to leave something",
 	},
 }

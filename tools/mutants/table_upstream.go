@@ -62,19 +62,14 @@ var upstreamFaults = []fault{
 		broken: "ratcheting tolerates what is wrong with metadata though a label changed",
 	},
 	{
-		in: "schema/upstream.(*shapeNode).distinctKeys", find: "len(list) < 2", put: "true",
+		in: "schema/upstream.(*shapeNode).distinctKeys", find: "return len(list) == 0", put: "return true",
 		broken: "items of a list map with three keys are never taken for equal",
 	},
 	{
-		in: "schema/upstream.(*shapeNode).mayRepeat", find: "n.additional", put: "n.additional == nil && n.additional",
+		in: "schema/upstream.newShapeNode", find: "n.adoptFlags(n.additional)", put: "n.adoptFlags(nil)",
 		broken: "sets and list maps in the values of a map may hold items twice",
 	},
 	{in: "schema/upstream.(*words).mayMention", find: "w.above", put: "nil", broken: "properties that only a rule higher up mentions are cut out"},
-	{
-		in: "schema/upstream.(*shapeNode).lacksDefaults", find: "if v, ok := x[name]; !ok || (v == nil && !n.props[name].nullable) {",
-		put:    "if _, ok := x[name]; !ok {",
-		broken: "a null in place of a default goes unnoticed",
-	},
 	{
 		in: "schema/upstream.(*Validator).Create", find: `if v.opts.StatusSubresource { delete(u.Object, "status")`,
 		put:    `if !v.opts.StatusSubresource { delete(u.Object, "status")`,

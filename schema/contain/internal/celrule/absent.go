@@ -44,6 +44,7 @@ type located struct {
 	key  string
 }
 
+// inField is where a field of the values stands. The key quotes the name, because a name may have a dot in it.
 func (l located) inField(name string) located {
 	return located{append(slices.Clip(l.path), name), l.key + "." + strconv.Quote(name)}
 }
@@ -112,23 +113,22 @@ func (a absence) truthOfMacro(name string, list, x, body *expr, bound *binding[l
 
 // withKnownFields adds the fields that are there if e evaluates to a value.
 func (a absence) withKnownFields(e *expr, value bool, bound *binding[located]) absence {
-	switch {
-	case e.kind == call && e.name == operators.LogicalNot:
-		return a.withKnownFields(e.args[0], !value, bound)
-	case e.kind == call && (e.name == operators.LogicalAnd && value || e.name == operators.LogicalOr && !value):
-		return a.withKnownFields(e.args[0], value, bound).withKnownFields(e.args[1], value, bound)
-	case e.isHas() && value:
-		if at, known := a.placeOf(e.args[0].args[0], bound); known {
+	for _, s := range heldParts(e, value) {
+		if s.neg || !s.e.isHas() {
+			continue
+		}
+		if at, known := a.placeOf(s.e.args[0].args[0], bound); known {
 			a.there = maps.Clone(a.there)
 			if a.there == nil {
 				a.there = map[string]bool{}
 			}
-			a.there[at.inField(fieldName(e.args[0])).key] = true
+			a.there[at.inField(fieldName(s.e.args[0])).key] = true
 		}
 	}
 	return a
 }
 
+// truthIf is the truth of a condition whose value is known.
 func truthIf(v bool) truth {
 	if v {
 		return surelyTrue

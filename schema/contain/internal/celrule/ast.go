@@ -55,6 +55,8 @@ func (c *converter) convertExpr(e ast.Expr) (*expr, error) {
 	return x, err
 }
 
+// convertKind copies an expression of one kind. Comprehensions cannot occur, because the parser expands no macros,
+// and messages have no type in a CRD: both are an error, so that the rule is opaque.
 func (c *converter) convertKind(e ast.Expr) (*expr, error) {
 	switch e.Kind() {
 	case ast.LiteralKind:
@@ -80,6 +82,7 @@ func (c *converter) convertKind(e ast.Expr) (*expr, error) {
 	return nil, fmt.Errorf("expression of an unknown kind %d", e.Kind())
 }
 
+// convertList copies a list. Which elements are optional, as in [?a], is noted only if some are.
 func (c *converter) convertList(l ast.ListExpr) (*expr, error) {
 	args, err := c.convertAll(l.Elements())
 	if err != nil {
@@ -97,6 +100,7 @@ func (c *converter) convertList(l ast.ListExpr) (*expr, error) {
 	return out, nil
 }
 
+// convertMap copies a map: the key and the value of each entry in turn, and for each entry whether it is optional.
 func (c *converter) convertMap(m ast.MapExpr) (*expr, error) {
 	out := &expr{kind: mapping}
 	for _, en := range m.Entries() {
@@ -111,6 +115,7 @@ func (c *converter) convertMap(m ast.MapExpr) (*expr, error) {
 	return out, nil
 }
 
+// convertAll copies several expressions in their order.
 func (c *converter) convertAll(es []ast.Expr) ([]*expr, error) {
 	out := make([]*expr, len(es))
 	for i, e := range es {
@@ -123,6 +128,8 @@ func (c *converter) convertAll(es []ast.Expr) ([]*expr, error) {
 	return out, nil
 }
 
+// convertCall copies a call. The target of a member call becomes the first argument, so that a.f(b) and f(a, b)
+// differ in one flag only.
 func (c *converter) convertCall(f ast.CallExpr) (*expr, error) {
 	out := &expr{kind: call, name: f.FunctionName(), member: f.IsMemberFunction()}
 	es := f.Args()
@@ -158,17 +165,21 @@ func withoutSets(e *expr) *expr {
 	default:
 		return e
 	}
-	join := operators.LogicalAnd
-	if e.name == "intersects" {
-		join = operators.LogicalOr
+	parts := make([]*expr, len(consts.args))
+	for i, c := range consts.args {
+		parts[i] = &expr{kind: call, name: operators.In, args: []*expr{c, of}}
 	}
-	var out *expr
-	for _, c := range consts.args {
-		in := &expr{kind: call, name: operators.In, args: []*expr{c, of}}
-		if out != nil {
-			in = &expr{kind: call, name: join, args: []*expr{out, in}}
-		}
-		out = in
+	if e.name == "intersects" {
+		return joinedBy(operators.LogicalOr, parts)
+	}
+	return joinedBy(operators.LogicalAnd, parts)
+}
+
+// joinedBy joins expressions, at least one, by an operator of two operands.
+func joinedBy(op string, parts []*expr) *expr {
+	out := parts[0]
+	for _, e := range parts[1:] {
+		out = &expr{kind: call, name: op, args: []*expr{out, e}}
 	}
 	return out
 }
@@ -179,6 +190,8 @@ func (e *expr) isConstList() bool {
 		!slices.ContainsFunc(e.args, func(a *expr) bool { return !a.isConst() })
 }
 
+// convertLiteral reads the value of a literal. An int, a uint and a double stay different types, because CEL does not
+// convert them.
 func convertLiteral(e ast.Expr) (*expr, error) {
 	switch v := e.AsLiteral().(type) {
 	case types.Null:
@@ -237,6 +250,11 @@ func (e *expr) walkParts(f func(*expr)) {
 		a.walkParts(f)
 	}
 	f(e)
+}
+
+// anyPart reports whether f is true of some part of e, or of e.
+func (e *expr) anyPart(f func(*expr) bool) bool {
+	return f(e) || slices.ContainsFunc(e.args, func(a *expr) bool { return a.anyPart(f) })
 }
 
 // mentionsName reports whether e uses the name, other than as a name that a macro binds.

@@ -14,32 +14,19 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 )
 
-// constant is a value that an expression has in all objects. Constants of one type have an order; those of different types have none here.
-type constant struct {
-	number   *float64
-	integer  *int64
-	text     *string
-	length   *time.Duration
-	at       *time.Time
-	quantity *resource.Quantity
-}
-
 // plainQuantity are quantities that upstream's code reads in no time: others have exponents.
 var plainQuantity = regexp.MustCompile(`\A[+-]?[0-9]{1,18}(?:[.][0-9]{1,9})?(?:[numkMGTPE]|[KMGTPE]i)?\z`)
 
 // maxConstant bounds the length of a text that upstream's code reads.
 const maxConstant = 64
 
-// constantOf returns the constant that an expression is; nil if its form does not show one.
-func constantOf(e *expr) *constant {
+// constantOf returns the constant that an expression is in all objects: an int64, float64, string, time.Duration, time.Time or
+// resource.Quantity; nil if its form does not show one.
+func constantOf(e *expr) any {
 	if e.kind == literal {
-		switch v := e.val.(type) {
-		case int64:
-			return &constant{integer: &v}
-		case float64:
-			return &constant{number: &v}
-		case string:
-			return &constant{text: &v}
+		switch e.val.(type) {
+		case int64, float64, string:
+			return e.val
 		}
 		return nil
 	}
@@ -53,23 +40,30 @@ func constantOf(e *expr) *constant {
 	switch e.name {
 	case "duration":
 		if d, err := time.ParseDuration(s); err == nil {
-			return &constant{length: &d}
+			return d
 		}
 	case "timestamp":
 		if at, err := time.Parse(time.RFC3339, s); err == nil {
-			return &constant{at: &at}
+			return at
 		}
 	case "quantity":
 		if plainQuantity.MatchString(s) {
 			if q, err := resource.ParseQuantity(s); err == nil {
-				return &constant{quantity: &q}
+				return q
 			}
 		}
 	}
 	return nil
 }
 
-func (c *constant) isNumber() bool { return c != nil && (c.number != nil || c.integer != nil) }
+// isNumber reports whether a constant is an int or a double. nil, which stands for no constant, is none.
+func isNumber(constant any) bool {
+	switch constant.(type) {
+	case int64, float64:
+		return true
+	}
+	return false
+}
 
 // writeSum writes a term that is compared with a number: then the two operands of a sum are numbers, and may change places.
 func (p *printer) writeSum(e *expr) string {
@@ -81,25 +75,32 @@ func (p *printer) writeSum(e *expr) string {
 	return strings.Join(operands, " + ")
 }
 
-// compareConstant compares two constants of one type: negative if c is less.
-func (c *constant) compareConstant(d *constant) (order int, ok bool) {
-	switch {
-	case c == nil || d == nil:
-		return 0, false
-	case c.number != nil && d.number != nil:
-		return cmp.Compare(*c.number, *d.number), true
-	case c.integer != nil && d.integer != nil:
-		return cmp.Compare(*c.integer, *d.integer), true
-	case c.text != nil && d.text != nil:
-		return strings.Compare(*c.text, *d.text), true
-	case c.length != nil && d.length != nil:
-		return cmp.Compare(*c.length, *d.length), true
-	case c.at != nil && d.at != nil:
-		return c.at.Compare(*d.at), true
-	case c.quantity != nil && d.quantity != nil:
-		return c.quantity.Cmp(*d.quantity), true
+// compareConstants compares two constants of one type: negative if a is less. Those of different types have no order here.
+func compareConstants(a, b any) (order int, ok bool) {
+	switch a := a.(type) {
+	case float64:
+		return compareAs(a, b, cmp.Compare)
+	case int64:
+		return compareAs(a, b, cmp.Compare)
+	case string:
+		return compareAs(a, b, cmp.Compare)
+	case time.Duration:
+		return compareAs(a, b, cmp.Compare)
+	case time.Time:
+		return compareAs(a, b, time.Time.Compare)
+	case resource.Quantity:
+		return compareAs(a, b, func(x, y resource.Quantity) int { return x.Cmp(y) })
 	}
 	return 0, false
+}
+
+// compareAs compares a with b if b is of the same type; not ok if it is not.
+func compareAs[T any](a T, b any, compare func(a, b T) int) (order int, ok bool) {
+	c, ok := b.(T)
+	if !ok {
+		return 0, false
+	}
+	return compare(a, c), true
 }
 
 // impliesBound reports whether a comparison with a constant shows that another comparison of the same term is true.
@@ -108,5 +109,5 @@ func (a atom) impliesBound(b atom) bool {
 		return false
 	}
 	holds := func(order int, ok bool) bool { return ok && (order < 0 || order == 0 && (a.op == "<" || b.op == "<=")) }
-	return a.a == b.a && holds(a.right.compareConstant(b.right)) || a.b == b.b && holds(b.left.compareConstant(a.left))
+	return a.a == b.a && holds(compareConstants(a.right, b.right)) || a.b == b.b && holds(compareConstants(b.left, a.left))
 }

@@ -45,16 +45,18 @@ func canonicalText(e *expr) string {
 	return p.writeBoolean(e, false)
 }
 
+// usesDyn reports whether e calls dyn(). Then a comparison may meet values of types that it does not take, which is
+// an error.
 func usesDyn(e *expr) bool {
-	found := false
-	e.walkParts(func(x *expr) { found = found || x.kind == call && x.name == "dyn" })
-	return found
+	return e.anyPart(func(x *expr) bool { return x.kind == call && x.name == "dyn" })
 }
 
+// operatorText writes an operator before its operands, in parentheses. So no two trees have one text.
 func operatorText(op string, args ...string) string {
 	return "(" + op + " " + strings.Join(args, " ") + ")"
 }
 
+// negatedText is s, or its negation. It is for parts whose negation has no other form.
 func negatedText(s string, neg bool) string {
 	if neg {
 		return operatorText("!", s)
@@ -161,11 +163,9 @@ func (e *expr) isCondition() bool {
 
 // comparesConditions reports whether e has an equality of two conditions, whose form is twice as long.
 func (e *expr) comparesConditions() bool {
-	found := false
-	e.walkParts(func(x *expr) {
-		found = found || x.kind == call && (x.name == operators.Equals || x.name == operators.NotEquals) && x.args[0].isCondition() && x.args[1].isCondition()
+	return e.anyPart(func(x *expr) bool {
+		return x.kind == call && (x.name == operators.Equals || x.name == operators.NotEquals) && x.args[0].isCondition() && x.args[1].isCondition()
 	})
-	return found
 }
 
 // writeEquality writes == or !=. Only with a scalar literal is a != b the negation of a == b: for lists and maps, a != b is true where a == b
@@ -230,6 +230,7 @@ func (p *printer) writeMacro(e *expr, name string, f func(body *expr, last bool)
 	return operatorText(name, parts...)
 }
 
+// writeValues writes expressions in their order at places that allow any value.
 func (p *printer) writeValues(es []*expr) []string {
 	out := make([]string, len(es))
 	for i, e := range es {
@@ -324,6 +325,7 @@ func (p *printer) writeCall(e *expr) string {
 	return operatorText(name, p.writeValues(e.args)...)
 }
 
+// writeConst writes a literal so that literals of different types never look alike: 1, 1u and the double f1.
 func writeConst(v any) string {
 	switch v := v.(type) {
 	case nil:

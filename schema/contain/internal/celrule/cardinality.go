@@ -9,26 +9,37 @@ import (
 	"github.com/google/cel-go/common/operators"
 )
 
-// atMostConst reads e as "sum is at most a constant".
-func atMostConst(e *expr) (sum *expr, most int64, ok bool) {
-	if e.kind != call || len(e.args) != 2 {
-		return nil, 0, false
-	}
-	a, b := e.args[0], e.args[1]
-	switch e.name {
-	case operators.LessEquals, operators.Less:
-	case operators.GreaterEquals, operators.Greater:
-		a, b = b, a
-	default:
-		return nil, 0, false
-	}
-	most, ok = b.val.(int64)
-	if e.name == operators.Less || e.name == operators.Greater {
-		most--
-	}
-	return a, most, ok && b.kind == literal
+// turnedOperators are the comparisons that comparedWithConst reads, each with the one that is the same if the operands change places.
+var turnedOperators = map[string]string{
+	operators.Less: operators.Greater, operators.LessEquals: operators.GreaterEquals, operators.Equals: operators.Equals,
+	operators.Greater: operators.Less, operators.GreaterEquals: operators.LessEquals,
 }
 
+// comparedWithConst reads e as a comparison of x with an integer constant n, which may stand on either side: op is the operator with n on the
+// right.
+func comparedWithConst(e *expr) (x *expr, op string, n int64, ok bool) {
+	if e.kind != call || len(e.args) != 2 || turnedOperators[e.name] == "" {
+		return nil, "", 0, false
+	}
+	x, op = e.args[0], e.name
+	other := e.args[1]
+	if x.kind == literal {
+		x, other, op = other, x, turnedOperators[op]
+	}
+	n, ok = other.val.(int64)
+	return x, op, n, ok && other.kind == literal
+}
+
+// atMostConst reads e as "sum is at most a constant".
+func atMostConst(e *expr) (sum *expr, most int64, ok bool) {
+	sum, op, most, ok := comparedWithConst(e)
+	if op == operators.Less {
+		most--
+	}
+	return sum, most, ok && (op == operators.Less || op == operators.LessEquals)
+}
+
+// appendSummands appends the parts of a sum from left to right; an expression that is no sum is its only part.
 func appendSummands(e *expr, out []*expr) []*expr {
 	if e.kind == call && e.name == operators.Add && len(e.args) == 2 {
 		return appendSummands(e.args[1], appendSummands(e.args[0], out))
@@ -63,13 +74,12 @@ func ofItem(p *expr, most int64) (l, body *expr, ok bool) {
 	if p.kind != call || p.name != operators.Conditional {
 		return nil, nil, false
 	}
-	there, other := p.args[0], p.args[2]
-	if c, isInt := other.val.(int64); other.kind != literal || !isInt || c < 0 || c > most || there.kind != call || there.name != operators.Greater {
+	other := p.args[2]
+	if c, isInt := other.val.(int64); other.kind != literal || !isInt || c < 0 || c > most {
 		return nil, nil, false
 	}
-	size, i := there.args[0], there.args[1]
-	index, isInt := i.val.(int64)
-	if i.kind != literal || !isInt || index < 0 || size.kind != call || size.name != "size" || len(size.args) != 1 {
+	size, op, index, ok := comparedWithConst(p.args[0])
+	if !ok || op != operators.Greater || index < 0 || size.kind != call || size.name != "size" || len(size.args) != 1 {
 		return nil, nil, false
 	}
 	l = size.args[0]
@@ -105,6 +115,7 @@ func withinZeroAnd(e *expr, most int64) *expr {
 	return &expr{kind: call, name: operators.LogicalAnd, args: []*expr{limit(operators.GreaterEquals, 0), limit(operators.LessEquals, most)}}
 }
 
+// allOf is l.all(v, body).
 func allOf(l, v, body *expr) *expr {
 	return &expr{kind: call, member: true, name: "all", args: []*expr{l, v, body}}
 }

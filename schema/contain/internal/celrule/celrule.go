@@ -73,6 +73,8 @@ func (r *Rule) Transition(optionalOldSelf bool) bool { return r.old && !optional
 // and unescaped (k8s.io/apiserver/pkg/cel, Unescape). The caller must not change the map.
 func (r *Rule) Names() map[string]bool { return r.names() }
 
+// namesOf collects the names for [Rule.Names]. A literal counts as well, because self['a'] and 'a' in self read the
+// field a.
 func namesOf(root *expr) map[string]bool {
 	out := map[string]bool{}
 	add := func(s string) {
@@ -92,6 +94,8 @@ func namesOf(root *expr) map[string]bool {
 	return out
 }
 
+// newRule makes the rule of an expression. What few callers need, such as the normal form, is made at its first use,
+// and once for all goroutines.
 func newRule(root *expr) *Rule {
 	r := &Rule{root: root}
 	r.canon = sync.OnceValue(func() string { return canonicalText(root) })

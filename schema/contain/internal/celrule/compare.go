@@ -23,7 +23,8 @@ func (t *translator) evalComparison(o ordering, a, b sval) (value, error) {
 	_, an := a.(numV)
 	_, bn := b.(numV)
 	switch {
-	case an && bn || orderable(typeName(a), typeName(b)):
+	// No formula compares two values that are both not constant. The comparison gets a name, and a few certain cases.
+	case an && bn || orderable(a.typeName(), b.typeName()):
 		return t.compareOpaque(o, a, b)
 	case otherType(a, b):
 		return nil, nil // no such overload
@@ -61,7 +62,7 @@ func orderable(a, b string) bool {
 
 // otherType tells whether two values, one of them dynamic, are certainly of different types.
 func otherType(a, b sval) bool {
-	ta, tb := typeName(a), typeName(b)
+	ta, tb := a.typeName(), b.typeName()
 	return (isDyn(a) || isDyn(b)) && ta != "" && tb != "" && ta != tb
 }
 
@@ -83,6 +84,8 @@ func (t *translator) compareOpaque(o ordering, a, b sval) (value, error) {
 	if swapped {
 		r = boolV{r.f, r.t}
 	}
+	// A number between both shows some values for which the answer is certain, so that the search for a witness does
+	// not depend on the opaque part alone.
 	n, ok := a.(numV)
 	m, ok2 := b.(numV)
 	if ok && ok2 && r.t.op == opLeaf {
@@ -129,7 +132,7 @@ func numberBetween(n, m numV) num {
 	if high <= c {
 		c = high - 1
 	}
-	if typeName(n) == "double" {
+	if n.typeName() == "double" {
 		return num{dbl: true, d: c}
 	}
 	return num{i: int64(max(min(c, 1e18), -1e18))}

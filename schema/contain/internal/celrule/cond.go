@@ -25,6 +25,7 @@ type step struct {
 	only bool
 }
 
+// idText writes a step for the names of opaque parts. The quotes keep a name with a dot from looking like two steps.
 func (s step) idText() string {
 	if s.only {
 		return "[only]"
@@ -38,6 +39,7 @@ type place struct {
 	path  []step
 }
 
+// withStep is the place one step further down. It shares no memory with p, because several places go on from one.
 func (p place) withStep(s step) place {
 	path := make([]step, len(p.path)+1)
 	copy(path, p.path)
@@ -45,6 +47,8 @@ func (p place) withStep(s step) place {
 	return place{p.scope, path}
 }
 
+// equalPlace reports whether both are the same position of the same scope. Two variables of macros over one list are
+// two scopes.
 func (p place) equalPlace(q place) bool {
 	if p.scope != q.scope || len(p.path) != len(q.path) {
 		return false
@@ -88,6 +92,8 @@ var (
 	no  = &cond{op: opFalse, size: 1}
 )
 
+// leafCond says that the place is present and its value satisfies f. The value of a scope itself is always present; a
+// property may be missing, so that even the formula true says something of it.
 func leafCond(at place, f logic.Formula) *cond {
 	if isFalse(f) {
 		return no
@@ -98,9 +104,13 @@ func leafCond(at place, f logic.Formula) *cond {
 	return &cond{op: opLeaf, at: at, f: f, scopes: 1 << at.scope, size: 1 + len(at.path)}
 }
 
+// isTrue and isFalse recognise the empty conjunction and disjunction, the forms of true and false that package logic
+// uses.
 func isTrue(f logic.Formula) bool  { a, ok := f.(logic.And); return ok && len(a) == 0 }
 func isFalse(f logic.Formula) bool { o, ok := f.(logic.Or); return ok && len(o) == 0 }
 
+// relationCond is a statement about values of several scopes, known by its id alone. Two with the same id and scopes
+// mean the same.
 func relationCond(scopes uint64, id string, neg bool) *cond {
 	return &cond{op: opRel, scopes: scopes, id: id, neg: neg, rels: true, size: 1}
 }

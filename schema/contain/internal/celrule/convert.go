@@ -2,6 +2,9 @@ package celrule
 
 // What do size, conversions, substring, + and - give? For example, int(self.s) is a number where the text of s is one, and an error
 // elsewhere.
+//
+// A function here keeps as much as a formula can say: a number that steps compute from one at a place, or a part of a
+// string. Where that ends, the result only gets a name.
 
 import (
 	"slices"
@@ -17,6 +20,7 @@ func (t *translator) evalSize(_ *expr, a sval) (value, error) {
 	case strV:
 		return singleBranch(intV(len([]rune(string(a))))), nil
 	case strAt:
+		// How many code points trim cuts is not known; the other changes keep the number.
 		if a.fold.kind == trimmed {
 			x, _ := t.termOf(a)
 			return singleBranch(functionTerm("size", "int", false, x)), nil
@@ -43,6 +47,7 @@ func (t *translator) evalSize(_ *expr, a sval) (value, error) {
 			return singleBranch(functionTerm("size", "int", false, a)), nil
 		}
 	case numV:
+		// An integer in place of a string: a dynamic call of size() is an error.
 		if a.dyn {
 			return nil, nil
 		}
@@ -75,6 +80,7 @@ func (v strAt) codePointCount() sval {
 	return n
 }
 
+// toText translates string(a). The text of a number at a place is not known, and only gets a name.
 func (t *translator) toText(e *expr, a sval) (value, error) {
 	switch v := a.(type) {
 	case strV, strAt, prefixAt:
@@ -93,7 +99,7 @@ func (t *translator) toInt(e *expr, a sval) (value, error) {
 	case intV:
 		return singleBranch(a), nil
 	case numV:
-		if typeName(v) == "int" {
+		if v.typeName() == "int" {
 			return singleBranch(a), nil
 		}
 	case strV:
@@ -119,6 +125,8 @@ func whereNumber(b numBase) value {
 	return value{}.addBranch(b.indexWithin(lo, hi), newNum(b))
 }
 
+// toDouble translates double(a). Of an integer at a place it is a step that never fails and keeps the order, so that
+// comparisons with a constant stay ranges. A duration has no such conversion.
 func (t *translator) toDouble(e *expr, a sval) (value, error) {
 	switch v := a.(type) {
 	case dblV:
@@ -187,6 +195,7 @@ func (t *translator) evalArithmetic(op byte, e *expr, a, b sval) (value, error) 
 	n, xn := a.(numV)
 	m, yn := b.(numV)
 	switch {
+	// Sums of doubles round, so their order does not follow from that of the operands: they only get a name.
 	case x.dbl || y.dbl:
 	case xc && yc:
 		r, ok := computeInt(op, x.i, y.i)
@@ -255,6 +264,9 @@ func (t *translator) fromString(e *expr, a sval) (value, error) {
 	return value{}.addBranch(valid.t, out), nil
 }
 
+// toDuration translates duration(a). Of a text at a place, the branch says where it is one: certainly where all
+// digits are few enough not to overflow, certainly not where the form is wrong, and opaque in between
+// (time.ParseDuration).
 func (t *translator) toDuration(e *expr, a sval) (value, error) {
 	switch a := a.(type) {
 	case durV:
@@ -293,6 +305,7 @@ func (t *translator) validateFormat(e *expr, format, s sval) (value, error) {
 	}
 	b := t.predicateOf(functionTerm("valid "+string(f), "bool", false, x))
 	a, isAt := s.(strAt)
+	// Four formats are exactly a pattern and a longest length; of the others only the name is known.
 	if p, ok := formatPatterns[string(f)]; ok && isAt && a.isPlain() {
 		m := matchesPattern(a.ref, p.pattern)
 		n := newNum(sizeAt{a.ref, logic.String})

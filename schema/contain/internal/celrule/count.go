@@ -72,6 +72,7 @@ func (b countAt) numberAt(i int64) num { return num{i: i} }
 
 func (b countAt) asTerm() (termV, bool) { return termV{}, false }
 
+// indexWithin says that from lo to hi items satisfy the formula: at least lo do, and not at least hi+1.
 func (b countAt) indexWithin(lo, hi int64) *cond {
 	least := b.atLeast(lo)
 	if hi >= maxSize || least == nil {

@@ -1,6 +1,10 @@
 package celrule
 
 // Which formula says what a statement about one scope says? For example, self.a > 1 && self.a < 9 becomes one demand on the property a.
+//
+// Only statements about one scope become formulas. Those about several are taken apart by quantify.go before, or stay
+// opaque. Statements about one property are gathered below one demand on it, because the solver looks at a property
+// once for each demand.
 
 import (
 	"fmt"
@@ -49,6 +53,7 @@ func emitLeaves(conj bool, leaves []*cond, depth int) logic.Formula {
 	var names []step
 	groups := map[step][]*cond{}
 	for _, l := range leaves {
+		// The statement is about the value that the walk has reached; the others go on to a part of it.
 		if len(l.at.path) == depth {
 			out = appendFlat(conj, out, l.f)
 			continue
@@ -61,11 +66,13 @@ func emitLeaves(conj bool, leaves []*cond, depth int) logic.Formula {
 	}
 	for _, s := range names {
 		f := emitLeaves(conj, groups[s], depth+1)
+		// Null counts as absent here, so whatever is said of the value also says that it is not null.
 		if s.nullable {
 			f = joinFormulas(true, appendFlat(true, []logic.Formula{logic.Kinds(logic.NonNull)}, f))
 		}
 		has := logic.Formula(logic.Has{Name: s.name})
 		switch {
+		// The only item of a list: that there is one and no other is a part of the statement.
 		case s.only:
 			has = one
 			if !isTrue(f) {
@@ -79,6 +86,7 @@ func emitLeaves(conj bool, leaves []*cond, depth int) logic.Formula {
 	return joinFormulas(conj, out)
 }
 
+// appendFlat appends f, or its parts if it is a junction of the same kind, so that nested conjunctions become one.
 func appendFlat(conj bool, out []logic.Formula, f logic.Formula) []logic.Formula {
 	if a, ok := f.(logic.And); ok && conj {
 		return append(out, a...)
@@ -89,6 +97,7 @@ func appendFlat(conj bool, out []logic.Formula, f logic.Formula) []logic.Formula
 	return append(out, f)
 }
 
+// joinFormulas is the conjunction or the disjunction of the formulas, or the only one itself.
 func joinFormulas(conj bool, fs []logic.Formula) logic.Formula {
 	if len(fs) == 1 {
 		return fs[0]

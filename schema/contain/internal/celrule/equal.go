@@ -43,6 +43,7 @@ func (t *translator) equalityOf(a, b sval) (boolV, error) {
 	return t.equalTerms(a, b)
 }
 
+// isNull reports whether the value is certainly null.
 func isNull(v sval) bool { _, ok := v.(nullV); return ok }
 
 // equalSimple compares two booleans, or two types.
@@ -85,6 +86,7 @@ func (t *translator) amongStrings(v sval, consts []string) (boolV, bool) {
 	return boolV{}, false
 }
 
+// emptyList reports whether the value is [] or {} as written in the rule.
 func emptyList(v sval) bool {
 	switch v := v.(type) {
 	case listV:
@@ -112,7 +114,7 @@ func sizeOf(v sval) numBase {
 // equalTerms compares values that can only be named. The same name means the same value, and different names mean an opaque statement, about
 // which some cases are certain. It fails where == may be an error.
 func (t *translator) equalTerms(a, b sval) (boolV, error) {
-	ta, tb := typeName(a), typeName(b)
+	ta, tb := a.typeName(), b.typeName()
 	if otherType(a, b) && (!isNumericType(ta) || !isNumericType(tb)) {
 		return boolConst(false), nil
 	}
@@ -186,6 +188,7 @@ func (t *translator) equalByEnum(a, b sval) (boolV, bool) {
 	return boolV{orConds(ts...), orConds(fs...)}, true
 }
 
+// isScalar reports whether values of the CEL type have no parts. Equality of two scalars is never an error.
 func isScalar(typ string) bool {
 	switch typ {
 	case "int", "uint", "double", "string", "bool", "bytes", "type", "null_type",

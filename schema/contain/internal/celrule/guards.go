@@ -26,13 +26,13 @@ func (r *Rule) WithoutGuards(n *schema.Node) *Rule {
 	return newRule(root)
 }
 
+// usesOptionals reports whether e has an optional value in it: the namespace optional, a[?b], a.?b, or a macro for
+// optionals.
 func (e *expr) usesOptionals() bool {
-	found := false
-	e.walkParts(func(x *expr) {
-		found = found || x.kind == ident && x.name == "optional" || x.optional != nil ||
+	return e.anyPart(func(x *expr) bool {
+		return x.kind == ident && x.name == "optional" || x.optional != nil ||
 			x.kind == call && slices.Contains([]string{operators.OptSelect, operators.OptIndex, "optMap", "optFlatMap", "unwrapOpt"}, x.name)
 	})
-	return found
 }
 
 // guards knows the fields of which has() may be an error, because CEL cannot read some of their values.
@@ -41,6 +41,8 @@ type guards struct {
 	all        bool // each field may be the key of a map with such values
 }
 
+// addUnreadable notes the fields of n and below it that CEL may be unable to read. It notes them by name alone: a
+// rule may meet the name anywhere.
 func (g *guards) addUnreadable(n *schema.Node) {
 	if n == nil {
 		return
@@ -164,16 +166,11 @@ func (e *expr) failsWithout(selection string) bool {
 
 // joinSigned joins expressions by an operator; at least one.
 func joinSigned(op string, parts []signed) *expr {
-	var out *expr
-	for _, s := range parts {
-		e := s.e
-		if s.neg {
-			e = &expr{kind: call, name: operators.LogicalNot, args: []*expr{e}}
+	out := make([]*expr, len(parts))
+	for i, s := range parts {
+		if out[i] = s.e; s.neg {
+			out[i] = &expr{kind: call, name: operators.LogicalNot, args: []*expr{s.e}}
 		}
-		if out != nil {
-			e = &expr{kind: call, name: op, args: []*expr{out, e}}
-		}
-		out = e
 	}
-	return out
+	return joinedBy(op, out)
 }

@@ -83,6 +83,8 @@ func (h *hinter) walkExpr(e *expr, vars *hintVars) {
 		}
 		return
 	}
+	// Operators of logic only join others, so the constants below one operand have nothing to do with the places below
+	// the other.
 	if e.kind == call && !e.isHas() {
 		switch e.name {
 		case operators.LogicalAnd, operators.LogicalOr, operators.LogicalNot, operators.Conditional:
@@ -112,6 +114,7 @@ func (h *hinter) elementPlace(at *hintAt, i, n int, macro string) *hintAt {
 	return nil
 }
 
+// withStep is the place one step below, with the schema of what is there.
 func (a *hintAt) withStep(name string, n *schema.Node) *hintAt {
 	return &hintAt{append(slices.Clone(a.path), name), n}
 }
@@ -131,6 +134,8 @@ func (h *hinter) placeOf(e *expr, vars *hintVars) *hintAt {
 	return nil
 }
 
+// placeOfCall is placeOf for a call that gives a part of its argument, or the argument itself. Of c ? a : b, the
+// place of a counts, or that of b if a is none.
 func (h *hinter) placeOfCall(e *expr, vars *hintVars) *hintAt {
 	switch e.name {
 	case operators.OptSelect, operators.Index, operators.OptIndex:
@@ -149,6 +154,7 @@ func (h *hinter) placeOfCall(e *expr, vars *hintVars) *hintAt {
 	return nil
 }
 
+// childPlace is the place of a field or a key below at; nil if at is nil or CEL knows no such field.
 func (h *hinter) childPlace(at *hintAt, name string) *hintAt {
 	if at == nil {
 		return nil
@@ -191,6 +197,8 @@ func (h *hinter) pairConstants(e *expr, vars *hintVars) {
 		}
 	}
 	visit(e)
+	// Any of the constants may be compared with any of the places: the expression is not understood, or it would not
+	// be here.
 	consts = append(consts, textsFor(e, consts)...)
 	for _, p := range places {
 		for _, c := range consts {
@@ -412,6 +420,8 @@ func withNeighbours(i int64) []int64 {
 	return out
 }
 
+// addNumber adds a number and its neighbours. For a double these are also the next ones that a float64 can hold,
+// where a strict bound and one that is not differ.
 func (x *Hint) addNumber(typ string, c any) {
 	switch c := c.(type) {
 	case int64:
@@ -464,6 +474,7 @@ func (x *Hint) addValue(v any) {
 	}
 }
 
+// insertSorted inserts x into a sorted slice, unless it is there or the slice has maxHints elements.
 func insertSorted[T cmp.Ordered](xs []T, x T) []T {
 	i, ok := slices.BinarySearch(xs, x)
 	if ok || len(xs) >= maxHints {
@@ -483,6 +494,9 @@ func sampleOf(expr string) string {
 	return b.String()
 }
 
+// writeSample writes a text that the expression matches, letters where they are allowed and as few as possible. Of
+// alternatives it takes the first, what may be missing it leaves out, and assertions such as ^ write nothing: so the
+// result matches as a rule, and not always.
 func writeSample(b *strings.Builder, re *syntax.Regexp, depth int) {
 	if depth > 100 || b.Len() > 1_000 {
 		return

@@ -57,6 +57,11 @@ func junctionParts(s signed, op, dual string, out []signed) []signed {
 	return out
 }
 
+// heldParts are the parts that certainly hold if e is true or, with is unset, false.
+func heldParts(e *expr, is bool) []signed {
+	return junctionParts(signed{e, !is}, operators.LogicalAnd, operators.LogicalOr, nil)
+}
+
 // followsFrom reports whether s is true whenever each of the facts has a true disjunct.
 func followsFrom(s signed, facts [][]atom, scalar bool, left *int) bool {
 	if cs := junctionParts(s, operators.LogicalAnd, operators.LogicalOr, nil); len(cs) > 1 {
@@ -117,9 +122,9 @@ func atomsOf(ss []signed) []atom {
 			if out[i].a != p.writeValue(less) {
 				less, more = more, less
 			}
-			if out[i].left, out[i].right = constantOf(less), constantOf(more); out[i].right.isNumber() {
+			if out[i].left, out[i].right = constantOf(less), constantOf(more); isNumber(out[i].right) {
 				out[i].a = p.writeSum(less)
-			} else if out[i].left.isNumber() {
+			} else if isNumber(out[i].left) {
 				out[i].b = p.writeSum(more)
 			}
 		case "isLessThan", "isGreaterThan": // of quantities and versions

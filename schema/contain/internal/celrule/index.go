@@ -46,7 +46,7 @@ func (t *translator) evalIndex(a, b sval, optional bool) (value, error) {
 	return nil, errUnsupported
 }
 
-// noElement is the value at an index that is out of range: an error, or none.
+// noElement is the value at an index that is out of range: an error, or none with the optional syntax.
 func noElement(optional bool) (value, error) {
 	if optional {
 		return singleBranch(optV{}), nil
@@ -70,6 +70,7 @@ func (t *translator) indexArray(l refV, b sval, optional bool) (value, error) {
 	if l.node.Type != "array" || l.node.Items == nil {
 		return nil, errUnsupported
 	}
+	// Only a list of one item says which item an index leads to: formulas speak of all items or of some item.
 	first, beyond, rest, err := indexCases(sizeAt{l.ref, logic.Array}, b)
 	if err != nil {
 		return nil, err
@@ -117,6 +118,8 @@ func indexCases(size sizeAt, index sval) (first bool, beyond, rest *cond, err er
 	return false, nil, nil, errUnsupported
 }
 
+// indexList evaluates an index into a list written in the rule. The index has to be a constant, and no element may be
+// there only sometimes: otherwise the elements behind it move.
 func (t *translator) indexList(l listV, b sval, optional bool) (value, error) {
 	i, ok := b.(intV)
 	if !ok || !l.hasFixedElements() {

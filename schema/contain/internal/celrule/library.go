@@ -120,6 +120,7 @@ type durationIn struct {
 func (b durationIn) indexBounds() (int64, int64) { return -1 << 63, 1<<63 - 1 }
 func (b durationIn) numberAt(i int64) num        { return num{i: i} }
 
+// asTerm names the duration. With the format duration the value itself is one; else it is the call duration(s).
 func (b durationIn) asTerm() (termV, bool) {
 	x := termV{text: mark, refs: []ref{b.ref}, typ: durationType}
 	if !b.formatted {
@@ -128,6 +129,7 @@ func (b durationIn) asTerm() (termV, bool) {
 	return x, true
 }
 
+// indexWithin says that the duration is from lo to hi nanoseconds: at least lo, and not at least hi+1.
 func (b durationIn) indexWithin(lo, hi int64) *cond {
 	if hi == 1<<63-1 {
 		return b.atLeast(lo).t

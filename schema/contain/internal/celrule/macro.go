@@ -2,6 +2,10 @@ package celrule
 
 // What is the value of a macro? For example, self.l.all(x, x > 1) demands something of all items, and self.l.filter(x, x > 1).size() counts
 // items.
+//
+// A macro over a list that is written in the rule, or comes from a default, is unrolled. One over a list or a map at
+// a place becomes a statement about all items or some item. If the body compares items with each other, fewitems.go
+// decides short lists.
 
 import (
 	"errors"
@@ -28,6 +32,7 @@ func (t *translator) evalMacro(e *expr, env *variable) (value, error) {
 		names = append(names, e.args[2].name)
 	}
 	return t.eachBranch(rng, func(s sval) (value, error) {
+		// A default is known item by item, so a macro over it is unrolled as one over a list written in the rule.
 		if c, ok := s.(constV); ok {
 			if l, ok := t.constList(c); ok {
 				s = l
@@ -63,6 +68,7 @@ func (t *translator) macroAt(e *expr, over ref, names []string, bodies []*expr, 
 	}
 	mark := len(t.asides)
 	vars := bindVariables(names, c.elem, c.scope, env)
+	// With two variables, the first is the key and the second the value, which has a scope of its own.
 	if len(names) == 2 && isMap(over.node) {
 		elem, err := t.loadPlace(place{scope: c.scope + 1}, over.node.Additional)
 		if err != nil {
@@ -138,6 +144,7 @@ func (t *translator) filterOrMap(name string, c *compr, bodies []*expr, v *varia
 	if c.same != nil {
 		return nil, false, errMixed
 	}
+	// A copy: the range itself may be filtered by several macros.
 	d := *c
 	if name == "filter" || len(bodies) == 2 {
 		p, err := t.evalBoolean(bodies[0], v)
@@ -154,6 +161,7 @@ func (t *translator) filterOrMap(name string, c *compr, bodies []*expr, v *varia
 	}
 	d.strict = true
 	valid, err := d.whenValid()
+	// The predicate compares items with each other. How many pass may still be known, see countSame.
 	if errors.Is(err, errMixed) && name == "filter" {
 		if n, ok := t.countSame(&d); ok {
 			d.same = n

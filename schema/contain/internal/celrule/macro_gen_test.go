@@ -363,3 +363,17 @@ func FuzzMacrosAgreeWithUpstream(f *testing.F) {
 		compareMacros(t, seed, &n)
 	})
 }
+
+// What a guard says of one variable says nothing of another one that hides it.
+func TestAGuardOfAHiddenVariableGuardsNothing(t *testing.T) {
+	const object = `{"type":"object","required":["l","m"],"properties":{"l":{"type":"array","items":{"type":"string"}},"m":{"type":"array","items":{"type":"string"}}}}`
+	for rule, never := range map[string]bool{
+		"self.l.all(x, !isURL(x) || self.m.all(y, url(x).getHost() == y))":   true,
+		"self.l.all(x, !isURL(x) || self.m.all(x, url(x).getHost() == 'a'))": false,
+	} {
+		f := Failing(parse(t, rule), Scope{Spine: node(t, object), Checker: reChecker{}})
+		if got := logic.Eval(f, decode(t, `{"l":["/a"],"m":["x"]}`), reChecker{}) == logic.No; got != never {
+			t.Errorf("%s: never an error: %v, want %v", rule, got, never)
+		}
+	}
+}

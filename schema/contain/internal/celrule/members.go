@@ -3,6 +3,9 @@ package celrule
 import "sluice.dev/schema"
 
 // Is a value in a list or a map, and what holds for its members? For example, self.k in ['a', 'b'] is an enum of the property k.
+//
+// A quantified statement may be known only in part: certainly true of some lists, and perhaps of others. Both bounds
+// are kept, see mixed.
 
 // evalQuantified evaluates all, exists or exists_one of the statement f about an element.
 func (t *translator) evalQuantified(name string, c *compr, f func(value) (boolV, error)) (value, error) {
@@ -17,7 +20,7 @@ func (t *translator) evalQuantified(name string, c *compr, f func(value) (boolV,
 	if err != nil {
 		return nil, err
 	}
-	// Items that do not count decide nothing.
+	// Items that do not count decide nothing: one that the filter drops neither makes all false nor exists true.
 	in, out := c.pred.t, c.pred.f
 	whenTrue, whenFalse := c.newQuantifier(name == "all"), c.newQuantifier(name != "all")
 	switch name {
@@ -28,6 +31,8 @@ func (t *translator) evalQuantified(name string, c *compr, f func(value) (boolV,
 	default:
 		d := *c
 		d.pred = boolV{andConds(in, b.t), orConds(out, andConds(in, b.f))}
+		// Only the number counts, so the elements are replaced by a value that is no error. An error of the body is one
+		// of the whole.
 		d.elem, d.strict = singleBranch(nullV{}), true
 		n, err := t.comprSize(&d)
 		if err != nil {
@@ -46,6 +51,7 @@ func (t *translator) evalQuantified(name string, c *compr, f func(value) (boolV,
 	if sure.f, maybe.f, err = whenFalse.quantifyBounds(b.f); err != nil {
 		return nil, err
 	}
+	// No formula says it exactly. The caller decides short lists, and uses the bounds for others.
 	if sure != maybe {
 		return nil, mixed{
 			boolV{andConds(valid, sure.t), andConds(valid, sure.f)},
@@ -87,6 +93,7 @@ func (t *translator) inMap(a sval, b refV) (value, error) {
 	if s, ok := a.(strV); ok {
 		return t.hasKey(b, s)
 	}
+	// A value that CEL cannot read makes the lookup an error even for a key of the map: an integer that is a float.
 	if k, ok := t.keyOf(a); ok && k.of.at.equalPlace(b.at) && b.node.Additional.Type != "integer" && !b.node.Additional.IntOrString {
 		return singleBranch(boolConst(true)), nil
 	}

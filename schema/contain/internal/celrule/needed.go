@@ -65,30 +65,17 @@ func oneVariable(e *expr) (l, x, body *expr, ok bool) {
 
 // leavesSome reads a comparison that says that l.size() is at least one.
 func leavesSome(e *expr) (l *expr, ok bool) {
-	if len(e.args) != 2 {
+	size, op, n, ok := comparedWithConst(e)
+	if !ok || size.kind != call || size.name != "size" || len(size.args) != 1 {
 		return nil, false
 	}
-	a, b, least := e.args[0], e.args[1], int64(1)
-	switch e.name {
-	case operators.Equals:
-		if a.kind == literal {
-			a, b = b, a
-		}
-	case operators.GreaterEquals:
+	switch op {
+	case operators.Equals, operators.GreaterEquals:
+		return size.args[0], n >= 1
 	case operators.Greater:
-		least = 0
-	case operators.LessEquals:
-		a, b = b, a
-	case operators.Less:
-		a, b, least = b, a, 0
-	default:
-		return nil, false
+		return size.args[0], n >= 0
 	}
-	n, isInt := b.val.(int64)
-	if b.kind != literal || !isInt || n < least || a.kind != call || a.name != "size" || len(a.args) != 1 {
-		return nil, false
-	}
-	return a.args[0], true
+	return nil, false
 }
 
 func notEmpty(l *expr) *expr {
@@ -96,10 +83,4 @@ func notEmpty(l *expr) *expr {
 	return &expr{kind: call, name: operators.Greater, args: []*expr{size, {kind: literal, val: int64(0)}}}
 }
 
-func conjunctionOf(all []*expr) *expr {
-	out := all[0]
-	for _, e := range all[1:] {
-		out = &expr{kind: call, name: operators.LogicalAnd, args: []*expr{out, e}}
-	}
-	return out
-}
+func conjunctionOf(all []*expr) *expr { return joinedBy(operators.LogicalAnd, all) }

@@ -10,6 +10,7 @@ import (
 	"sluice.dev/schema/contain/internal/logic"
 )
 
+// asFloat is the number as a double, as CEL's double() rounds it.
 func (n num) asFloat() float64 {
 	if n.dbl {
 		return n.d
@@ -33,6 +34,7 @@ func (n num) compareTo(m num) int {
 	return signOf(a < b, a > b)
 }
 
+// signOf is -1, 1 or 0 for less, more or neither.
 func signOf(less, more bool) int {
 	if less {
 		return -1
@@ -93,71 +95,50 @@ func firstWhere(lo, hi int64, f func(int64) bool) int64 {
 	return lo
 }
 
-// interval is a range of indices; empty where none.
-type interval struct {
+// signRange is a range of indices, both ends inclusive, whose numbers compare alike with another number.
+type signRange struct {
 	lo, hi int64
-	none   bool
+	sign   int // as of compareTo
 }
 
-// condOfIntervals says that the index is in one of the intervals. It is nil where no formula can say that.
-func (n numV) condOfIntervals(is ...interval) *cond {
+// splitAround divides the indices by how their numbers compare with c: up to three ranges, in the order of the indices. The numbers only grow, or
+// only fall, with the index, so each range is found by bisection.
+func (n numV) splitAround(c num) (out []signRange) {
+	sign := func(i int64) int { return n.numberAt(i).compareTo(c) }
+	for lo := n.lo; lo <= n.hi; {
+		s := sign(lo)
+		hi := firstWhere(lo, n.hi, func(i int64) bool { return sign(i) != s })
+		if sign(hi) != s {
+			hi--
+		}
+		out = append(out, signRange{lo, hi, s})
+		if hi == math.MaxInt64 { // there is no next index
+			break
+		}
+		lo = hi + 1
+	}
+	return out
+}
+
+// condOfRanges says that the index is in one of the ranges, which are in order. It is nil where no formula can say that.
+func (n numV) condOfRanges(ranges []signRange) *cond {
+	var merged []signRange
+	for _, r := range ranges {
+		if last := len(merged) - 1; last >= 0 && merged[last].hi == r.lo-1 {
+			merged[last].hi = r.hi
+		} else {
+			merged = append(merged, r)
+		}
+	}
 	var out []*cond
-	for i, v := range is {
-		if v.none {
-			continue
-		}
-		if i+1 < len(is) && !is[i+1].none && v.hi != math.MaxInt64 && is[i+1].lo == v.hi+1 {
-			is[i+1].lo = v.lo
-			continue
-		}
-		c := n.base.indexWithin(v.lo, v.hi)
+	for _, r := range merged {
+		c := n.base.indexWithin(r.lo, r.hi)
 		if c == nil {
 			return nil
 		}
 		out = append(out, c)
 	}
 	return orConds(out...)
-}
-
-// splitAround divides the indices by their numbers: less than c, equal to c, greater than c.
-func (n numV) splitAround(c num) (less, equal, more interval) {
-	empty := interval{none: true}
-	if n.lo > n.hi {
-		return empty, empty, empty
-	}
-	// With a decreasing number the greater ones come first.
-	side := func(i int64) int {
-		s := n.numberAt(i).compareTo(c)
-		if n.down {
-			return -s
-		}
-		return s
-	}
-	part := func(lo, hi int64, ok bool) interval {
-		if !ok || lo > hi {
-			return empty
-		}
-		return interval{lo: lo, hi: hi}
-	}
-	a := firstWhere(n.lo, n.hi, func(i int64) bool { return side(i) >= 0 })
-	b := firstWhere(a, n.hi, func(i int64) bool { return side(i) > 0 })
-	var before interval
-	at, after := empty, empty
-	switch {
-	case side(a) < 0: // all
-		before = part(n.lo, n.hi, true)
-	case side(b) > 0:
-		before = part(n.lo, a-1, a > n.lo)
-		at = part(a, b-1, b > a)
-		after = part(b, n.hi, true)
-	default:
-		before = part(n.lo, a-1, a > n.lo)
-		at = part(a, n.hi, true)
-	}
-	if n.down {
-		return after, at, before
-	}
-	return before, at, after
 }
 
 // ordering is an operator that compares.
@@ -173,6 +154,8 @@ const (
 
 func (o ordering) flip() ordering { return gt - o }
 
+// holdsForSign reports whether the operator is true of two numbers of which a comparison gives the sign: negative
+// where the first is less.
 func (o ordering) holdsForSign(sign int) bool {
 	switch o {
 	case lt:
@@ -192,33 +175,21 @@ func (o ordering) operatorSymbol() string { return [...]string{"<", "<=", "==", 
 
 // compareConst returns the conditions for which the comparison of n with c is true, and false; nil where no formula can say that.
 func (n numV) compareConst(o ordering, c num) (t, f *cond) {
-	less, equal, more := n.splitAround(c)
-	in := func(want func(int) bool) *cond {
-		var is []interval
-		for s, v := range map[int]interval{-1: less, 0: equal, 1: more} {
-			if want(s) && !v.none {
-				is = append(is, v)
-			}
+	var holds, fails []signRange
+	for _, r := range n.splitAround(c) {
+		if o.holdsForSign(r.sign) {
+			holds = append(holds, r)
+		} else {
+			fails = append(fails, r)
 		}
-		sortIntervals(is)
-		return n.condOfIntervals(is...)
 	}
-	t, f = in(o.holdsForSign), in(func(s int) bool { return !o.holdsForSign(s) })
-	if t == nil || f == nil {
+	if t, f = n.condOfRanges(holds), n.condOfRanges(fails); t == nil || f == nil {
 		return nil, nil
 	}
 	return t, f
 }
 
-func sortIntervals(is []interval) {
-	for i := range is {
-		for j := i; j > 0 && is[j].lo < is[j-1].lo; j-- {
-			is[j], is[j-1] = is[j-1], is[j]
-		}
-	}
-}
-
-// whenValid says when n has a value. It is nil where no formula can say that.
+// whenValid says when n has a value: where none of its steps has overflown. It is nil where no formula can say that.
 func (n numV) whenValid() *cond {
 	if n.lo > n.hi {
 		return no
@@ -230,6 +201,7 @@ func (n numV) whenValid() *cond {
 	return n.base.indexWithin(n.lo, n.hi)
 }
 
+// constNum reads a constant number; a duration counts as its nanoseconds. Not ok for all other values.
 func constNum(v sval) (num, bool) {
 	switch v := v.(type) {
 	case intV:
@@ -301,6 +273,9 @@ type intAt struct{ ref }
 
 func (b intAt) indexBounds() (int64, int64) { return math.MinInt64, math.MaxInt64 }
 func (b intAt) numberAt(i int64) num        { return num{i: i} }
+
+// indexWithin says that there is an integer in the range. The full range is that of the kind: a float without
+// fraction is no int in CEL.
 func (b intAt) indexWithin(lo, hi int64) *cond {
 	if lo == math.MinInt64 && hi == math.MaxInt64 {
 		return leafCond(b.at, logic.Kinds(logic.Int))
@@ -312,6 +287,8 @@ func (b intAt) asTerm() (termV, bool) { return termV{text: mark, refs: []ref{b.r
 // floatAt is a Float at a place. The index orders the floats.
 type floatAt struct{ ref }
 
+// floatIndex numbers the floats in their order: the bits of a positive float grow with it, and those of a negative
+// one are turned round. -0 comes right before 0, though both are equal in CEL.
 func floatIndex(f float64) int64 {
 	b := int64(math.Float64bits(math.Abs(f))) //nolint:gosec // the sign bit is not set
 	if math.Signbit(f) {
@@ -320,6 +297,7 @@ func floatIndex(f float64) int64 {
 	return b
 }
 
+// indexFloat is the float with the index, the reverse of floatIndex.
 func indexFloat(i int64) float64 {
 	if i < 0 {
 		return -indexFloat(^i)
@@ -331,6 +309,9 @@ func (b floatAt) indexBounds() (int64, int64) {
 	return floatIndex(-math.MaxFloat64), floatIndex(math.MaxFloat64)
 }
 func (b floatAt) numberAt(i int64) num { return num{dbl: true, d: indexFloat(i)} }
+
+// indexWithin says that there is a float in the range. A range that begins or ends with the last finite float has no
+// bound there.
 func (b floatAt) indexWithin(lo, hi int64) *cond {
 	r := logic.FloatRange{Lo: indexFloat(lo), Hi: indexFloat(hi)}
 	least, most := b.indexBounds()
@@ -358,6 +339,9 @@ type sizeAt struct {
 
 func (b sizeAt) indexBounds() (int64, int64) { return 0, maxSize }
 func (b sizeAt) numberAt(i int64) num        { return num{i: i} }
+
+// indexWithin says that the size is in the range. That the value is there is said elsewhere, so the full range says
+// nothing.
 func (b sizeAt) indexWithin(lo, hi int64) *cond {
 	if hi >= maxSize {
 		hi = logic.Unbounded
@@ -396,6 +380,7 @@ func (b extremeAt) indexWithin(lo, hi int64) *cond {
 	return leafCond(b.at, logic.And{logic.Kinds(logic.Array), logic.Items{F: logic.And{logic.Kinds(logic.Int), all}}, logic.SomeItem{F: logic.And{logic.Kinds(logic.Int), one}}})
 }
 
+// asTerm names the value by the function that gives it.
 func (b extremeAt) asTerm() (termV, bool) {
 	name := "min"
 	if b.greatest {

@@ -2,6 +2,9 @@ package celrule
 
 // What is a part called that is not understood? Equal names mean equal values. For example, self.a.trim() == 'x' is named by its normal
 // form and the types of what it reads.
+//
+// A name is also a promise: the solver takes two opaque parts with one name to be true of the same values. So a name
+// has the normal form of the part, and the shape of everything that it reads, defaults included.
 
 import (
 	"slices"
@@ -31,18 +34,20 @@ func (t *translator) termOf(v sval) (termV, bool) {
 		for _, op := range v.ops {
 			x.text = operatorText(op.text, x.text)
 		}
-		x.typ = typeName(v)
+		x.typ = v.typeName()
 		return x, true
 	case refV:
-		return termV{text: mark, refs: []ref{v.ref}, typ: typeName(v)}, true
+		return termV{text: mark, refs: []ref{v.ref}, typ: v.typeName()}, true
 	case constV:
-		return termV{text: operatorText("const", writeJSON(v.val), t.wholeShape(v.node)), typ: typeName(v)}, true
+		return termV{text: operatorText("const", writeJSON(v.val), t.wholeShape(v.node)), typ: v.typeName()}, true
 	case listV:
 		return t.termOfList(v)
 	}
 	return constantTerm(v)
 }
 
+// termOfList names a list written in the rule by its elements; not ok if an element is there only sometimes or has
+// several values.
 func (t *translator) termOfList(l listV) (termV, bool) {
 	parts := make([]termV, len(l.elems))
 	for i, e := range l.elems {
@@ -137,6 +142,8 @@ func (t *translator) predicateOf(x termV) boolV {
 		}
 	}
 	var b strings.Builder
+	// Each mark in the text becomes the path to its place and the shape of what is there: equal texts then mean equal
+	// values.
 	rest := x.text
 	for _, r := range x.refs {
 		i := strings.Index(rest, mark)
@@ -173,6 +180,8 @@ func opaqueAt(at place, id string, partial bool) boolV {
 	}
 }
 
+// opaqueRel is opaqueAt for a statement about several scopes, which no formula expresses: only a macro that takes it
+// apart, or decides short lists, makes something of it.
 func opaqueRel(scopes uint64, id string, partial bool) boolV {
 	if !partial {
 		return boolV{relationCond(scopes, id, false), relationCond(scopes, id, true)}
@@ -231,6 +240,7 @@ func (t *translator) opaqueStatement(e *expr, env *variable) (boolV, error) {
 		if v == nil || v.scope == fixed {
 			continue
 		}
+		// A computed value has no place, so two statements about it might look alike and mean different values.
 		if v.scope == computed {
 			return boolV{}, errUnsupported
 		}
@@ -239,6 +249,7 @@ func (t *translator) opaqueStatement(e *expr, env *variable) (boolV, error) {
 		p.free[n] = "@" + strconv.Itoa(v.scope)
 		touched.roots[n] = &touch{node: t.seenAsChild(t.nodes[v.scope])}
 	}
+	// A statement about one scope does not name it, so that it has one name in each macro that makes it.
 	several := scopes&(scopes-1) != 0
 	if !several {
 		for n := range p.free {
@@ -315,6 +326,8 @@ func (t *translator) asBool(v value, opaque func() (boolV, error)) (boolV, error
 			}
 			bv = o
 		default:
+			// A value of another type at a place that needs a boolean is an error of the evaluation: neither true nor
+			// false.
 			if isDyn(b.v) {
 				continue
 			}

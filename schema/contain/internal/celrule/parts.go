@@ -17,6 +17,8 @@ func (b partsOf) asTerm() (termV, bool) {
 	return termV{text: operatorText("parts", mark, writeConst(b.sep)), refs: []ref{b.ref}, typ: "int"}, true
 }
 
+// indexWithin says that the string has from lo to hi parts: a pattern with lo-1 to hi-1 separators. RE2 counts up to
+// maxRepeat; for more, the statement is opaque.
 func (b partsOf) indexWithin(lo, hi int64) *cond {
 	if lo > maxRepeat || hi > maxRepeat && hi < maxSize {
 		return b.t.indexBetween(b, lo, hi)

@@ -93,9 +93,11 @@ func (q quantifier) quantifyWithin(c *cond, budget int) (*cond, error) {
 	if c.scopes&q.mask == 0 {
 		return q.quantifyOutside(c), nil
 	}
+	// "Each item is the only one of its kind" is what a list without equal items says.
 	if c.alone != nil && q.list != nil && q.list.at.equalPlace(c.alone.list.at) && c.neg != q.all {
 		return leafCond(q.list.at, logic.Unique{By: c.alone.by, Neg: c.neg}), nil
 	}
+	// A statement about the item alone is one formula about all items, or about some item.
 	if bits.OnesCount64(c.scopes) == 1 && !c.rels {
 		f, ok := emitFormula(c)
 		if !ok {

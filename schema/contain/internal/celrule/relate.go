@@ -2,6 +2,9 @@ package celrule
 
 // Does one of two statements imply or exclude the other? For example, of "at least 2 items" and "at least 3 items" a conjunction keeps the
 // latter. This keeps formulas small.
+//
+// Two parts are related only if their forms show it, in constant time. What is missed makes a formula longer and
+// never wrong.
 
 import (
 	"math"
@@ -92,6 +95,8 @@ func leafIsBelow(a, b *cond) bool {
 	return len(a.at.path) > len(b.at.path) && place{a.at.scope, a.at.path[:len(b.at.path)]}.equalPlace(b.at)
 }
 
+// relateFormulas relates two formulas about the same place: first if one of them says nothing, then as ranges of the
+// same sort, then as statements of one sort that are equal or opposite.
 func relateFormulas(op condOp, f, g logic.Formula) relation {
 	if isTrue(f) == (op == opAnd) && (isTrue(f) || isTrue(g)) {
 		return stronger
@@ -99,6 +104,7 @@ func relateFormulas(op condOp, f, g logic.Formula) relation {
 	if isTrue(f) || isTrue(g) {
 		return same
 	}
+	// Ranges of different sorts, such as of a length and of a number of items, are about different kinds of values.
 	if lo, hi, least, ok := countRange(f); ok && reflect.TypeOf(f) == reflect.TypeOf(g) {
 		lo2, hi2, _, _ := countRange(g)
 		return relateRanges(op, lo, hi, lo2, hi2, least)
@@ -132,6 +138,8 @@ func relateAtoms(op condOp, f, g logic.Formula) relation {
 	return unrelated
 }
 
+// equalOrOpposite is the relation of two statements that are equal, opposite, or neither. Opposite ones decide a
+// conjunction and a disjunction alike.
 func equalOrOpposite(equal, opposite bool) relation {
 	switch {
 	case equal:
@@ -170,6 +178,7 @@ func relateRanges(op condOp, lo, hi, lo2, hi2, least int64) relation {
 		return within
 	case lo2 <= lo && hi <= hi2:
 		return around
+	// Together they cover all numbers, so one of them holds.
 	case op == opOr && min(lo, lo2) <= least && max(hi, hi2) == math.MaxInt64 && (endsBefore(hi, lo2) || endsBefore(hi2, lo)):
 		return decides
 	}

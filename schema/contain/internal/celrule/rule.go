@@ -32,7 +32,7 @@ type atom struct {
 	// op is <, <=, == or != for a comparison of the texts a and b.
 	op, a, b string
 	// left and right are the constants that a and b are, or nil.
-	left, right *constant
+	left, right any
 	// parts are the operands of a conjunction.
 	parts []atom
 }

@@ -36,6 +36,7 @@ func (t *translator) loadPlace(at place, n *schema.Node) (value, error) {
 	r := ref{at, n}
 	kind := func(k logic.Kind) *cond { return leafCond(at, logic.Kinds(k)) }
 	var out value
+	// Where null is a value of its own, everything else needs a guard against it.
 	if n.Nullable && at.mayHoldNull() {
 		out = out.addBranch(kind(logic.Null), nullV{})
 	}
@@ -45,6 +46,7 @@ func (t *translator) loadPlace(at place, n *schema.Node) (value, error) {
 	}
 	if n.IntOrString {
 		s := strAt{ref: r, hi: -1, dyn: true}
+		// Both kinds have a branch; an operator that fits only one of them is an error for the other.
 		i := newNum(intAt{r})
 		i.dyn = true
 		return out.addBranch(kind(logic.String), s).addBranch(kind(logic.Int), i), nil
@@ -146,6 +148,7 @@ func (t *translator) propertyAt(r ref, name string) (child, error) {
 	if cn.Nullable {
 		null = nullAt(r.at, key)
 	}
+	// Without a default the property is absent where the object lacks it or, if it is nullable, has null.
 	if !cn.HasDefault {
 		return child{vs, orConds(lacks, null)}, nil
 	}
@@ -224,6 +227,7 @@ func newTranslator(s Scope) *translator {
 	if err == nil {
 		t.top = &variable{name: self, val: v}
 	}
+	// On creation there is no old value, so oldSelf is an empty optional.
 	if s.OptionalOldSelf {
 		t.top = &variable{name: oldSelf, val: singleBranch(optV{}), scope: fixed, up: t.top}
 	}

@@ -17,6 +17,9 @@ func (r *Rule) SeesSameOld(o, n *schema.Node, root, keep bool) bool {
 	return r.seesSame(o, n, root, keep, &translator{fresh: true}, oldSelf)
 }
 
+// seesSame compares what the rule reads under both schemas, from the named variables on: self, oldSelf or both. Equal
+// schemas need no look at the rule. Both variables start at the same node, because a rule about updates reads old and
+// new values by one schema.
 func (r *Rule) seesSame(o, n *schema.Node, root, keep bool, t *translator, values ...string) bool {
 	if o.Hash() == n.Hash() {
 		return true
@@ -84,6 +87,9 @@ func (t *translator) sameWhole(o, n *schema.Node, keep bool, depth int) bool {
 		(o.Additional == nil || n.Additional == nil || schema.SameDefault(o.Additional, n.Additional)) && t.sameWhole(o.Additional, n.Additional, false, depth+1)
 }
 
+// samePropertiesWhole is sameWhole for the properties. One that only o declares must not reach n: it is pruned,
+// unless n keeps other fields. One that only n declares must not be there: it is in no value of o, unless o keeps
+// unknown fields, a default fills it in, or the value is newer than o.
 func (t *translator) samePropertiesWhole(o, n *schema.Node, keep bool, depth int) bool {
 	for _, p := range o.Properties {
 		c := n.Property(p.Name)

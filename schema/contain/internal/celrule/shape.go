@@ -50,6 +50,8 @@ func ownShape(n *schema.Node) string {
 	return b.String()
 }
 
+// defaultShape writes the default of a node, empty if there is none. It belongs to the shape of the parent: it counts
+// where the value is missing.
 func defaultShape(n *schema.Node) string {
 	if !n.HasDefault {
 		return ""
@@ -76,6 +78,7 @@ func (t *translator) wholeShape(n *schema.Node) string {
 	return s
 }
 
+// shortDigest is s, or a digest of a long s: the names of opaque parts hold whole schemas, and are compared often.
 func shortDigest(s string) string {
 	if len(s) <= 80 {
 		return s
@@ -112,6 +115,8 @@ type touch struct {
 	whole bool
 }
 
+// shapeText writes the shape of what was touched: of a node used as a whole all of it, of others the node itself and
+// the parts that were touched, sorted by name.
 func (x *touch) shapeText(t *translator) string {
 	if x.whole {
 		return t.wholeShape(x.node)
@@ -222,6 +227,9 @@ func (u *toucher) visitBoth(a, b *expr, vars *touchVars) []*touch {
 	return append(slices.Clone(u.visitExpr(a, vars)), u.visitExpr(b, vars)...)
 }
 
+// visitMacro visits the body of a macro with its variables bound to the elements of the range, or to the value itself
+// for optMap. Each variable may be any element: keys are marked with the values. Only filter gives values of the
+// schema, those of its range.
 func (u *toucher) visitMacro(e *expr, vars *touchVars) []*touch {
 	n := e.binders()
 	at := u.visitExpr(e.args[0], vars)
@@ -233,6 +241,7 @@ func (u *toucher) visitMacro(e *expr, vars *touchVars) []*touch {
 	for _, v := range e.args[1 : n+1] {
 		inner = &touchVars{v.name, elems, inner}
 	}
+	// What the body gives may be any part of what it reads, so all of that counts.
 	for _, b := range e.args[n+1:] {
 		u.markWhole(b, inner)
 	}

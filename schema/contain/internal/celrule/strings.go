@@ -115,6 +115,7 @@ func (c textChange) changesPattern() string {
 	return `\A` + space + "|" + space + `\z`
 }
 
+// anyCodePoints is a pattern of n code points of any sort, newlines included.
 func anyCodePoints(n int) string {
 	if n == 0 {
 		return ""
@@ -290,26 +291,15 @@ func sameLength(lo, hi string) string {
 	if lo[0] == hi[0] {
 		return lo[:1] + sameLength(lo[1:], hi[1:])
 	}
-	var alts []string
-	from, to := lo[0], hi[0]
-	if strings.Trim(lo[1:], "0") != "" {
-		alts = append(alts, lo[:1]+sameLength(lo[1:], strings.Repeat("9", n-1)))
-		from++
-	}
-	var last string
-	if strings.Trim(hi[1:], "9") != "" {
-		last = hi[:1] + sameLength(strings.Repeat("0", n-1), hi[1:])
-		to--
-	}
-	if from <= to {
+	alts := []string{lo[:1] + sameLength(lo[1:], strings.Repeat("9", n-1))}
+	if from, to := lo[0]+1, hi[0]-1; from <= to {
 		alts = append(alts, digitRange(from, to)+anyDigits(n-1))
 	}
-	if last != "" {
-		alts = append(alts, last)
-	}
+	alts = append(alts, hi[:1]+sameLength(strings.Repeat("0", n-1), hi[1:]))
 	return "(?:" + strings.Join(alts, "|") + ")"
 }
 
+// digitRange is a pattern of the digits from a to b.
 func digitRange(a, b byte) string {
 	if a == b {
 		return string(a)
@@ -317,6 +307,7 @@ func digitRange(a, b byte) string {
 	return "[" + string(a) + "-" + string(b) + "]"
 }
 
+// anyDigits is a pattern of n digits.
 func anyDigits(n int) string {
 	switch n {
 	case 0:

@@ -30,10 +30,10 @@ func constSearch(name, s, arg string) (bool, error) {
 // evalStringSearch evaluates the functions that look into strings.
 func (t *translator) evalStringSearch(e *expr, a, b sval) (value, error) {
 	name := e.name
-	if isDyn(a) && typeName(a) != "string" {
+	if isDyn(a) && a.typeName() != "string" {
 		return nil, nil
 	}
-	if typeName(a) != "string" || typeName(b) != "string" {
+	if a.typeName() != "string" || b.typeName() != "string" {
 		return nil, errUnsupported
 	}
 	arg, ok := b.(strV)
@@ -128,6 +128,9 @@ func (t *translator) evalIPFamily(e *expr, a sval) (value, error) {
 	return t.opaqueFunction(e, a)
 }
 
+// evalFind translates find with a constant. An expression such as ^[^/]+ finds the beginning of the string, which is
+// a pattern of the whole one; any other only names its result. One that does not compile may be an error, so its name
+// says so; the API server takes no such rule.
 func (t *translator) evalFind(e *expr, a, b sval) (value, error) {
 	s, ok := a.(strAt)
 	arg, ok2 := b.(strV)
@@ -143,6 +146,8 @@ func (t *translator) evalFind(e *expr, a, b sval) (value, error) {
 	return t.opaqueFunction(e, a, b)
 }
 
+// evalSplit translates split by one code point. The list only gets a name; its size and its first part are known (see
+// partsOf and prefixAt).
 func (t *translator) evalSplit(e *expr, a, b sval) (value, error) {
 	s, sep, ok := stringAndSeparator(a, b)
 	if !ok || len([]rune(sep)) != 1 {

@@ -6,6 +6,7 @@ import (
 	"maps"
 	"regexp"
 	"slices"
+	"strings"
 
 	"github.com/google/cel-go/common/operators"
 
@@ -143,7 +144,11 @@ func (x *totality) quantifier(e *expr) bool {
 	name := e.args[1].name
 	inner := &totality{t: x.t, nodes: maps.Clone(x.nodes), there: maps.Clone(x.there)}
 	inner.nodes[name] = item
-	maps.DeleteFunc(inner.there, func(text string, _ bool) bool { return rootOf(text) == name })
+	// The variable hides what is known of another one of that name, be it a.b or "isURL a.b".
+	maps.DeleteFunc(inner.there, func(text string, _ bool) bool {
+		text = text[strings.LastIndexByte(text, ' ')+1:]
+		return text == name || strings.HasPrefix(text, name+".")
+	})
 	return inner.total(e.args[2])
 }
 
@@ -208,36 +213,25 @@ func readsWell(n *schema.Node) bool {
 	return false
 }
 
-// knowing adds the fields that are there if e is true or, with is unset, false.
+// knowing adds what e says if it is true or, with is unset, false: of has(a.b) that a.b is there, of isURL(a.b) that url(a.b) is no error.
 func (x *totality) knowing(e *expr, is bool) *totality {
 	out := &totality{t: x.t, nodes: x.nodes, there: maps.Clone(x.there)}
 	if out.there == nil {
 		out.there = map[string]bool{}
 	}
-	out.learn(e, is)
+	for _, s := range heldParts(e, is) {
+		if s.neg || s.e.kind != call || len(s.e.args) != 1 {
+			continue
+		}
+		switch text := selection(s.e.args[0]); {
+		case text == "":
+		case s.e.isHas():
+			out.there[text] = true
+		case slices.Contains([]string{"isURL", "isIP", "isCIDR", "isQuantity"}, s.e.name):
+			out.there[s.e.name+" "+text] = true
+		}
+	}
 	return out
-}
-
-// learn notes what e says if it is true or, with is unset, false: of has(a.b) that a.b is there, of isURL(a.b) that url(a.b) is no error.
-func (x *totality) learn(e *expr, is bool) {
-	if e.kind != call {
-		return
-	}
-	switch {
-	case is && e.isHas():
-		if text := selection(e.args[0]); text != "" {
-			x.there[text] = true
-		}
-	case is && len(e.args) == 1 && slices.Contains([]string{"isURL", "isIP", "isCIDR", "isQuantity"}, e.name):
-		if text := selection(e.args[0]); text != "" {
-			x.there[e.name+" "+text] = true
-		}
-	case e.name == operators.LogicalNot:
-		x.learn(e.args[0], !is)
-	case is && e.name == operators.LogicalAnd, !is && e.name == operators.LogicalOr:
-		x.learn(e.args[0], is)
-		x.learn(e.args[1], is)
-	}
 }
 
 // selection writes the selection of a field of a name: a.b.c. It is empty for other expressions.
@@ -253,14 +247,4 @@ func selection(e *expr) string {
 		return ""
 	}
 	return up + "." + e.name
-}
-
-// rootOf is the name that a selection begins with.
-func rootOf(text string) string {
-	for i := range text {
-		if text[i] == '.' {
-			return text[:i]
-		}
-	}
-	return text
 }

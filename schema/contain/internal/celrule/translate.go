@@ -32,6 +32,7 @@ func Failing(r *Rule, s Scope) logic.Formula {
 
 // translate returns the formula that part makes of the rule's value. It is true where the rule is not evaluated.
 func translate(r *Rule, s Scope, part func(boolV) *cond) logic.Formula {
+	// The API server does not evaluate such a rule on creation, and has no type for a value without a schema.
 	if r.Transition(s.OptionalOldSelf) || s.Spine == nil {
 		return logic.True
 	}
@@ -48,6 +49,7 @@ func translate(r *Rule, s Scope, part func(boolV) *cond) logic.Formula {
 		}
 		f, _ = emitFormula(part(b))
 	}
+	// Rules are not evaluated for null.
 	if s.Spine.Nullable {
 		f = logic.Or{logic.Kinds(logic.Null), f}
 	}
@@ -110,36 +112,16 @@ func (t *translator) tryBoolean(e *expr, env *variable) (boolV, error) {
 	}
 	if e.kind == call {
 		switch e.name {
-		case operators.LogicalAnd, operators.LogicalOr:
-			a, err := t.evalBoolean(e.args[0], env)
-			if err != nil {
-				return boolV{}, err
+		case operators.LogicalAnd, operators.LogicalOr, operators.LogicalNot, operators.Conditional:
+			parts := make([]boolV, len(e.args))
+			for i, a := range e.args {
+				b, err := t.evalBoolean(a, env)
+				if err != nil {
+					return boolV{}, err
+				}
+				parts[i] = b
 			}
-			b, err := t.evalBoolean(e.args[1], env)
-			if err != nil {
-				return boolV{}, err
-			}
-			if e.name == operators.LogicalAnd {
-				return boolV{andConds(a.t, b.t), orConds(a.f, b.f)}, nil
-			}
-			return boolV{orConds(a.t, b.t), andConds(a.f, b.f)}, nil
-		case operators.LogicalNot:
-			a, err := t.evalBoolean(e.args[0], env)
-			return boolV{a.f, a.t}, err
-		case operators.Conditional:
-			c, err := t.evalBoolean(e.args[0], env)
-			if err != nil {
-				return boolV{}, err
-			}
-			a, err := t.evalBoolean(e.args[1], env)
-			if err != nil {
-				return boolV{}, err
-			}
-			b, err := t.evalBoolean(e.args[2], env)
-			if err != nil {
-				return boolV{}, err
-			}
-			return boolV{orConds(andConds(c.t, a.t), andConds(c.f, b.t)), orConds(andConds(c.t, a.f), andConds(c.f, b.f))}, nil
+			return combinedBy(e.name, parts), nil
 		}
 	}
 	v, err := t.evalValue(e, env)
@@ -150,6 +132,21 @@ func (t *translator) tryBoolean(e *expr, env *variable) (boolV, error) {
 		t.unclear = append(t.unclear, e)
 	}
 	return t.asBool(v, func() (boolV, error) { return t.approximateUnclear(e, env) })
+}
+
+// combinedBy is what an operator of logic gives for its operands.
+func combinedBy(operator string, parts []boolV) boolV {
+	a := parts[0]
+	switch operator {
+	case operators.LogicalNot:
+		return boolV{a.f, a.t}
+	case operators.LogicalAnd:
+		return boolV{andConds(a.t, parts[1].t), orConds(a.f, parts[1].f)}
+	case operators.LogicalOr:
+		return boolV{orConds(a.t, parts[1].t), andConds(a.f, parts[1].f)}
+	}
+	then, otherwise := parts[1], parts[2]
+	return boolV{orConds(andConds(a.t, then.t), andConds(a.f, otherwise.t)), orConds(andConds(a.t, then.f), andConds(a.f, otherwise.f))}
 }
 
 // evalValue evaluates e.
@@ -165,6 +162,7 @@ func (t *translator) evalValue(e *expr, env *variable) (value, error) {
 	if len(v) > maxBranches {
 		return nil, errUnsupported
 	}
+	// Branches multiply with each call, so their size is bounded here, before they are combined further.
 	size := 0
 	for _, b := range v {
 		size += b.g.size
@@ -184,6 +182,7 @@ func (t *translator) tryValue(e *expr, env *variable) (value, error) {
 	case literal:
 		return literalValue(e.val)
 	case ident:
+		// A variable hides the name of a type.
 		if v := env.findVariable(e.name); v != nil {
 			return v.val, nil
 		}
@@ -336,6 +335,8 @@ func (t *translator) evalConditional(e *expr, env *variable) (value, error) {
 	return append(slices.Clone(v[0].guardedBy(c.t)), v[1].guardedBy(c.f)...), nil
 }
 
+// evalAll evaluates several expressions in their order. The first that fails stops it: no call is understood without
+// all of its arguments.
 func (t *translator) evalAll(exprs []*expr, env *variable) ([]value, error) {
 	out := make([]value, len(exprs))
 	for i, x := range exprs {
@@ -382,6 +383,8 @@ func (t *translator) orElse(name string, a, b value) (value, error) {
 	})
 }
 
+// evalUnary, evalBinary and evalTernary evaluate a call for one value of each argument, by the row of the function. A
+// function without a row for so many arguments only names its result.
 func (t *translator) evalUnary(e *expr, a sval) (value, error) {
 	if f := functionsByName()[e.name]; f.one != nil {
 		return f.one(t, e, a)

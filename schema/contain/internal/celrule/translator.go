@@ -48,6 +48,7 @@ const (
 	fixed    scope = -2 // it is a constant
 )
 
+// findVariable returns the innermost variable of that name, nil if no macro binds it and it is not self or oldSelf.
 func (v *variable) findVariable(name string) *variable {
 	for ; v != nil; v = v.up {
 		if v.name == name {
@@ -116,6 +117,8 @@ func (l *listStandIn) replaceIn(v value) value {
 	return out
 }
 
+// chargeWork charges for n parts or cases. It fails with errBudget once this translation, or the budget of all, is
+// spent.
 func (t *translator) chargeWork(n int) error {
 	if t.work += n; !t.s.Work.Charge(int64(n)*unitsInWork) || t.work > maxWork {
 		return errBudget

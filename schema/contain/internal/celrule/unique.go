@@ -2,6 +2,9 @@ package celrule
 
 // When does a rule say that items differ? For example, self.all(x, self.exists_one(y, x.name == y.name)) says that names are unique, as a
 // list of type map does.
+//
+// Kubernetes compares the items of such lists by their keys as JSON, and CEL compares values. The two agree for the
+// types that plainType and rawEqual let through; for others the macro stays opaque.
 
 import (
 	"slices"
@@ -24,6 +27,8 @@ func listType(items *schema.Node, keys []string) logic.UniqueBy {
 	}
 }
 
+// plainType reports whether the values are scalars whose equality is the same in each way to compare that package
+// logic knows.
 func plainType(n *schema.Node) bool {
 	return n.Type == "string" || n.Type == "boolean" || n.Type == "integer"
 }
@@ -39,6 +44,8 @@ func (b sameItems) indexBounds() (int64, int64) { return 1, maxSize }
 func (b sameItems) numberAt(i int64) num        { return num{i: i} }
 func (b sameItems) asTerm() (termV, bool)       { return termV{}, false }
 
+// indexWithin says how many items are equal to the one at the scope, itself among them. Only two answers can be said
+// of a list: that it is the only one, and that it is not.
 func (b sameItems) indexWithin(lo, hi int64) *cond {
 	only := relationCond(1<<b.x, "only one by "+strconv.Quote(b.alone.by.Keys), false)
 	only.alone = &b.alone
@@ -55,6 +62,7 @@ func (b sameItems) indexWithin(lo, hi int64) *cond {
 
 // countSame recognises a filtered list that has the items equal to another item of the same list by some keys.
 func (t *translator) countSame(c *compr) (value, bool) {
+	// The predicate has to mention another item, or it is an ordinary filter.
 	if c.of.node.Type != "array" || c.pred.t.scopes&^(1<<c.scope) == 0 {
 		return nil, false
 	}
@@ -87,6 +95,8 @@ func (t *translator) countSame(c *compr) (value, bool) {
 	}
 	slices.Sort(keys)
 	keys = slices.Compact(keys)
+	// The comparison by keys counts missing keys as equal, and CEL makes an error of them: both agree where all items
+	// have the keys.
 	if needed := andConds(there...); needed.op != opTrue {
 		all, err := c.newQuantifier(true).quantifyCond(needed)
 		if err != nil {

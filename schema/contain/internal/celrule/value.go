@@ -29,6 +29,7 @@ func (mixed) Error() string { return errMixed.Error() }
 
 func (mixed) Is(target error) bool { return target == errMixed }
 
+// unsupportedUnless is errUnsupported unless ok is set.
 func unsupportedUnless(ok bool) error {
 	if ok {
 		return nil
@@ -37,7 +38,10 @@ func unsupportedUnless(ok bool) error {
 }
 
 // sval is one possible value of an expression.
-type sval interface{ isSval() }
+type sval interface {
+	// typeName returns the name of its type in CEL, empty if that is not known.
+	typeName() string
+}
 
 type (
 	nullV struct{}
@@ -156,26 +160,29 @@ type compr struct {
 	strict bool
 }
 
-func (prefixAt) isSval() {}
-func (durV) isSval()     {}
-func (nullV) isSval()    {}
-func (lostV) isSval()    {}
-func (intV) isSval()     {}
-func (dblV) isSval()     {}
-func (strV) isSval()     {}
-func (typeV) isSval()    {}
-func (boolV) isSval()    {}
-func (numV) isSval()     {}
-func (strAt) isSval()    {}
-func (schemeAt) isSval() {}
-func (refV) isSval()     {}
-func (constV) isSval()   {}
-func (listV) isSval()    {}
-func (mapV) isSval()     {}
-func (comprV) isSval()   {}
-func (optV) isSval()     {}
-func (formatV) isSval()  {}
-func (termV) isSval()    {}
+func (nullV) typeName() string    { return "null_type" }
+func (intV) typeName() string     { return "int" }
+func (dblV) typeName() string     { return "double" }
+func (strV) typeName() string     { return "string" }
+func (strAt) typeName() string    { return "string" }
+func (schemeAt) typeName() string { return "string" }
+func (prefixAt) typeName() string { return "string" }
+func (boolV) typeName() string    { return "bool" }
+func (durV) typeName() string     { return durationType }
+func (typeV) typeName() string    { return "type" }
+func (listV) typeName() string    { return "list" }
+func (comprV) typeName() string   { return "list" }
+func (mapV) typeName() string     { return "map" }
+func (r refV) typeName() string   { return listOrMap(r.node.Type == "array") }
+func (v termV) typeName() string  { return v.typ }
+func (lostV) typeName() string    { return "" }
+func (optV) typeName() string     { return "" }
+func (formatV) typeName() string  { return "" }
+
+func (v constV) typeName() string {
+	_, isList := v.val.([]any)
+	return listOrMap(isList)
+}
 
 // element is an element of a list written in the rule. The list has it if the condition holds.
 type element struct {
@@ -277,6 +284,7 @@ func isDyn(v sval) bool {
 	return false
 }
 
+// boolConst is the value true or false, which is never an error.
 func boolConst(b bool) boolV {
 	if b {
 		return boolV{yes, no}
@@ -284,40 +292,7 @@ func boolConst(b bool) boolV {
 	return boolV{no, yes}
 }
 
-// typeName returns the name of the type, empty if it is not known.
-func typeName(v sval) string {
-	switch v := v.(type) {
-	case nullV:
-		return "null_type"
-	case intV:
-		return "int"
-	case dblV:
-		return "double"
-	case strV, strAt, schemeAt, prefixAt:
-		return "string"
-	case boolV:
-		return "bool"
-	case durV:
-		return durationType
-	case numV:
-		return v.typeName()
-	case typeV:
-		return "type"
-	case listV, comprV:
-		return "list"
-	case mapV:
-		return "map"
-	case refV:
-		return listOrMap(v.node.Type == "array")
-	case constV:
-		_, isList := v.val.([]any)
-		return listOrMap(isList)
-	case termV:
-		return v.typ
-	}
-	return ""
-}
-
+// typeName is the type of all numbers that n can be: steps do not mix ints and doubles, so one number shows it.
 func (n numV) typeName() string {
 	switch {
 	case n.typ != "":
@@ -328,6 +303,7 @@ func (n numV) typeName() string {
 	return "int"
 }
 
+// listOrMap is the type of a value with parts: CEL calls an object a map, too.
 func listOrMap(isList bool) string {
 	if isList {
 		return "list"
@@ -341,11 +317,13 @@ func mayFail(s sval) bool {
 	return ok && x.partial
 }
 
+// newNum is the number of a base without a step; each of its indices is valid.
 func newNum(b numBase) numV {
 	lo, hi := b.indexBounds()
 	return numV{base: b, lo: lo, hi: hi}
 }
 
+// numberAt is the number that the steps make of that of the base with the index, which has to be from lo to hi.
 func (n numV) numberAt(index int64) num {
 	x := n.base.numberAt(index)
 	for _, op := range n.ops {
@@ -372,6 +350,7 @@ func (l listV) hasFixedElements() bool {
 	return true
 }
 
+// isConstant reports whether the value is the same for all objects. Booleans are left out: they may be statements.
 func isConstant(v sval) bool {
 	switch v.(type) {
 	case intV, dblV, strV, typeV, nullV, durV:

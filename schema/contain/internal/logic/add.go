@@ -52,8 +52,10 @@ func (s *Solver) addLiteral(st *state, f Formula, why deps) bool {
 	switch f := f.(type) {
 	case Length, Pattern, Format:
 		return s.addString(st, f, why)
-	case IntRange, IntMultiple, FloatRange, FloatMultiple, Integral:
-		return s.addNumber(st, f, why)
+	case IntRange, IntMultiple:
+		return s.addInteger(st, f, why)
+	case FloatRange, FloatMultiple, Integral:
+		return s.addFloat(st, f, why)
 	case NumItems, Items, SomeItem, Unique:
 		return s.addArray(st, f, why)
 	case Enum:
@@ -101,6 +103,8 @@ func (s *Solver) addLazy(st *state, f Lazy, why deps) bool {
 	return s.addFormula(st, f.Expand(), why)
 }
 
+// addOpaque adds an opaque statement, or its negation. All that is known of such statements is that one does not hold
+// together with its negation.
 func (s *Solver) addOpaque(st *state, f Opaque, why deps) bool {
 	if !s.chargeStep(int64(len(st.opaque) / seenAtOnce)) {
 		return true
@@ -115,100 +119,89 @@ func (s *Solver) addOpaque(st *state, f Opaque, why deps) bool {
 // addString narrows the length, or adds a pattern or a format. If its negation is there too, no string is left; whether patterns exclude each
 // other, only the search for strings finds out. Of formats it is known whether the empty string has them.
 func (s *Solver) addString(st *state, f Formula, why deps) bool {
-	st.said[kindIndex(String)] |= why
-	all := st.said[kindIndex(String)]
+	none := false
 	switch f := f.(type) {
 	case Length:
 		st.length = Length{max(st.length.Min, f.Min), min(st.length.Max, f.Max)}
 	case Pattern:
 		st.patterns = append(st.patterns, f)
-		if slices.Contains(st.patterns, Pattern{f.Expr, !f.Neg}) {
-			return s.dropKind(st, String, all)
-		}
+		none = slices.Contains(st.patterns, Pattern{f.Expr, !f.Neg})
 	case Format:
 		st.formats = append(st.formats, f)
+		none = slices.Contains(st.formats, Format{f.Name, !f.Neg})
 		if !f.Neg && !s.Strings.MatchFormat(f.Name, "") {
 			st.length.Min = max(st.length.Min, 1)
 		}
-		if slices.Contains(st.formats, Format{f.Name, !f.Neg}) {
-			return s.dropKind(st, String, all)
-		}
 	}
-	if st.length.Min > st.length.Max {
-		return s.dropKind(st, String, all)
-	}
-	return true
+	return s.addFact(st, String, why, none || st.length.Min > st.length.Max)
 }
 
-// addNumber narrows the range of integers or floats, or adds a divisor. Both kinds are kept apart, because the API server treats 1 and 1.0 in
+// addFact notes that a kind of values rests on choices, and rules the kind out if no value is left. It returns false if no kind is left.
+func (s *Solver) addFact(st *state, k Kind, why deps, none bool) bool {
+	st.said[kindIndex(k)] |= why
+	return !none || s.dropKind(st, k, st.said[kindIndex(k)])
+}
+
+// addInteger narrows the range of integers, or adds a divisor. Integers and floats are kept apart, because the API server treats 1 and 1.0 in
 // different ways.
-func (s *Solver) addNumber(st *state, f Formula, why deps) bool {
+func (s *Solver) addInteger(st *state, f Formula, why deps) bool {
+	none := false
 	switch f := f.(type) {
 	case IntRange:
-		st.said[kindIndex(Int)] |= why
 		st.ints = IntRange{max(st.ints.Lo, f.Lo), min(st.ints.Hi, f.Hi)}
-		if st.ints.Lo > st.ints.Hi {
-			return s.dropKind(st, Int, st.said[kindIndex(Int)])
-		}
+		none = st.ints.Lo > st.ints.Hi
 	case IntMultiple:
-		st.said[kindIndex(Int)] |= why
 		st.intMults = append(st.intMults, f)
-		if slices.Contains(st.intMults, IntMultiple{f.N, !f.Neg}) {
-			return s.dropKind(st, Int, st.said[kindIndex(Int)])
-		}
+		none = slices.Contains(st.intMults, IntMultiple{f.N, !f.Neg})
+	}
+	return s.addFact(st, Int, why, none)
+}
+
+// addFloat narrows the range of floats, or adds a divisor.
+func (s *Solver) addFloat(st *state, f Formula, why deps) bool {
+	none := false
+	switch f := f.(type) {
 	case FloatRange:
-		st.said[kindIndex(Float)] |= why
 		st.floats = st.floats.intersect(f)
-		if st.floats.isEmpty() {
-			return s.dropKind(st, Float, st.said[kindIndex(Float)])
-		}
+		none = st.floats.isEmpty()
 	case FloatMultiple:
-		st.said[kindIndex(Float)] |= why
 		st.floatMult = append(st.floatMult, f)
-		if slices.Contains(st.floatMult, FloatMultiple{f.F, !f.Neg}) {
-			return s.dropKind(st, Float, st.said[kindIndex(Float)])
-		}
+		none = slices.Contains(st.floatMult, FloatMultiple{f.F, !f.Neg})
 	case Integral:
-		st.said[kindIndex(Float)] |= why
 		st.integral = append(st.integral, f)
 		exact := slices.Contains(st.integral, Integral{Exact: true})
-		if slices.Contains(st.integral, Integral{!f.Neg, f.Exact}) || exact && slices.Contains(st.integral, Integral{Neg: true}) {
-			return s.dropKind(st, Float, st.said[kindIndex(Float)])
-		}
+		none = slices.Contains(st.integral, Integral{!f.Neg, f.Exact}) || exact && slices.Contains(st.integral, Integral{Neg: true})
 	}
-	return true
+	return s.addFact(st, Float, why, none)
 }
 
 // addArray narrows the number of items, or adds what all items or some item are like. If what some item is like is denied of all items, by its
 // number in the table, no list is left. Other contradictions between items need a search.
 func (s *Solver) addArray(st *state, f Formula, why deps) bool {
-	st.said[kindIndex(Array)] |= why
-	all := st.said[kindIndex(Array)]
+	none := false
 	switch f := f.(type) {
 	case NumItems:
 		st.numItems = NumItems{max(st.numItems.Min, f.Min), min(st.numItems.Max, f.Max)}
-		if st.numItems.Min > st.numItems.Max {
-			return s.dropKind(st, Array, all)
-		}
+		none = st.numItems.Min > st.numItems.Max
 	case Items:
 		st.items = append(st.items, fact{f.F, why})
-		if at, ok := s.deniedBy(st.someItems, f.F); ok {
-			return s.dropKind(st, Array, why|at)
-		}
+		return s.addFact(st, Array, why, false) && s.dropDenied(st, st.someItems, f.F, why)
 	case SomeItem:
 		st.someItems = append(st.someItems, fact{f.F, why})
-		if at, ok := s.deniedBy(st.items, f.F); ok {
-			return s.dropKind(st, Array, why|at)
-		}
+		return s.addFact(st, Array, why, false) && s.dropDenied(st, st.items, f.F, why)
 	case Unique:
 		st.unique = append(st.unique, f)
-		for _, u := range st.unique {
-			if !u.Neg && f.Neg && u.By.impliesUnique(f.By) || u.Neg && !f.Neg && f.By.impliesUnique(u.By) {
-				return s.dropKind(st, Array, all)
-			}
-		}
+		none = slices.ContainsFunc(st.unique, func(u Unique) bool {
+			return !u.Neg && f.Neg && u.By.impliesUnique(f.By) || u.Neg && !f.Neg && f.By.impliesUnique(u.By)
+		})
 	}
-	return true
+	return s.addFact(st, Array, why, none)
+}
+
+// dropDenied rules lists out if one of the facts about items is the negation of f.
+func (s *Solver) dropDenied(st *state, facts []fact, f Formula, why deps) bool {
+	at, denied := s.deniedBy(facts, f)
+	return !denied || s.dropKind(st, Array, why|at)
 }
 
 // deniedBy searches the list for the negation of f.
@@ -227,6 +220,7 @@ func (s *Solver) listedIn(list []fact, f Formula) (deps, bool) {
 	return s.findByID(list, s.table.ID(f, &s.work))
 }
 
+// findByID searches the list for a fact of that meaning, and returns the choices that it rests on.
 func (s *Solver) findByID(list []fact, id ID) (deps, bool) {
 	for _, x := range list {
 		if s.table.ID(x.f, &s.work) == id {

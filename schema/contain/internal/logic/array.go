@@ -3,6 +3,9 @@ package logic
 // Which list satisfies all that is known? The search makes an item for each statement about some item, and pads the list to its least length
 // with items that all statements about all items allow. For example, for "some item is over 5, and the items differ" of two items it makes 6
 // and another one.
+//
+// It does not try all ways to spread the demands over the items. So a failure is a proof only if there is room for
+// one item, or no demand at all; otherwise the search says that it gave up.
 
 import (
 	"fmt"
@@ -30,6 +33,7 @@ func (s *Solver) solveArray(st *state, want, depth int) ([]any, bool) {
 	defer func() { s.why = st.why | st.said[kindIndex(Array)] }()
 	some := st.someItems
 	complete := true
+	// More demands than items: all of them have to be met by the same item.
 	if int64(len(some)) > hi {
 		if hi == 0 {
 			return nil, true
@@ -100,6 +104,8 @@ func (s *Solver) makeArrays(st *state, some []fact, lo, hi int64, distinct []Uni
 	return out, false
 }
 
+// firstApart returns the first candidate that differs from all others, and the first of all if none does: the whole
+// list is judged later.
 func firstApart(candidates, others []any, distinct []UniqueBy) any {
 	for _, c := range candidates {
 		if !collidesWith(c, others, distinct) {
@@ -109,6 +115,7 @@ func firstApart(candidates, others []any, distinct []UniqueBy) any {
 	return candidates[0]
 }
 
+// collidesWith reports whether v equals one of the others in one of the ways in which items must differ.
 func collidesWith(v any, others []any, distinct []UniqueBy) bool {
 	for _, by := range distinct {
 		names := by.keyNames()
@@ -132,6 +139,8 @@ func (s *Solver) addTwins(st *state, base []any, distinct []UniqueBy, depth int)
 	}
 	first := base[0]
 	candidates := []any{first}
+	// The twin has to be equal to the first item in one way and different in the others, so it is searched for by its
+	// keys.
 	if len(distinct) > 0 {
 		var same And
 		for _, u := range st.unique {
@@ -201,6 +210,7 @@ func (s *Solver) padItems(st *state, base []any, lo int64, distinct []UniqueBy, 
 		}
 		return base, false
 	}
+	// One search for each item would take too long.
 	if lo > manyItems {
 		if base = s.padWithVariants(st, base, lo, distinct, depth); base == nil {
 			s.recordReason("a list of many distinct items")

@@ -25,6 +25,7 @@ const (
 	Yes
 )
 
+// truthOf is Yes or No, for statements that have no opaque part.
 func truthOf(b bool) Truth {
 	if b {
 		return Yes
@@ -101,6 +102,8 @@ func (c evaluator) evalParts(fs []Formula, v any, decides Truth) Truth {
 // bytesCounted is the number of bytes of a string that a unit of work pays to count.
 const bytesCounted = 512
 
+// evalString evaluates a formula about strings. It charges for long strings, and for a pattern by the lengths of
+// both.
 func (c evaluator) evalString(f Formula, v string) Truth {
 	switch f := f.(type) {
 	case Length:
@@ -116,6 +119,7 @@ func (c evaluator) evalString(f Formula, v string) Truth {
 	return Yes
 }
 
+// evalInt evaluates a formula about integers that were decoded as int64.
 func evalInt(f Formula, v int64) Truth {
 	switch f := f.(type) {
 	case IntRange:
@@ -126,6 +130,7 @@ func evalInt(f Formula, v int64) Truth {
 	return Yes
 }
 
+// evalFloat evaluates a formula about numbers that were decoded as float64, 1.0 among them.
 func evalFloat(f Formula, v float64) Truth {
 	switch f := f.(type) {
 	case FloatRange:
@@ -138,6 +143,7 @@ func evalFloat(f Formula, v float64) Truth {
 	return Yes
 }
 
+// evalObject evaluates a formula about objects. Has and Lacks see a property whose value is null, too.
 func (c evaluator) evalObject(f Formula, v map[string]any) Truth {
 	switch f := f.(type) {
 	case Has:
@@ -201,6 +207,9 @@ func joinTruths(all bool, a, b Truth) Truth {
 	return max(a, b)
 }
 
+// evalArray evaluates a formula about lists. Whether items are equal is quick to tell for strings; otherwise each two
+// of them are compared, which is charged. If defaults are filled in inside of the items, items that differ may become
+// equal, so the answer is Unsure.
 func (c evaluator) evalArray(f Formula, v []any) Truth {
 	switch f := f.(type) {
 	case Items:
@@ -247,6 +256,7 @@ func IsFloatMultiple(v, factor float64) bool {
 	return conv.IsFloat64AJSONInteger(m)
 }
 
+// containsNumber reports whether v is in the range, whose ends may be left out.
 func (r FloatRange) containsNumber(v float64) bool {
 	if r.LoOpen && v <= r.Lo || v < r.Lo {
 		return false
@@ -322,6 +332,7 @@ func (u UniqueBy) textKeys(items []any) (out []string, ok bool) {
 	return out, true
 }
 
+// hasDuplicates compares each two items.
 func (u UniqueBy) hasDuplicates(items []any) bool {
 	names := u.keyNames()
 	for i, a := range items {
@@ -353,6 +364,8 @@ func (u UniqueBy) equalItems(names []string, a, b any) bool {
 	return true
 }
 
+// sameValue compares two keys, or two items without keys: lists and objects by their JSON text if u says so, all else
+// deeply.
 func (u UniqueBy) sameValue(a, b any) bool {
 	if u.Text && KindOf(a)&(Array|Object) != 0 && KindOf(a) == KindOf(b) {
 		return sameText(a, b)

@@ -67,11 +67,13 @@ func (st *state) mentionedNames() []string {
 	return NamesExcept(out...)
 }
 
+// lacksProperty reports whether it is known that the object does not have the property.
 func (st *state) lacksProperty(name string) bool {
 	x := st.fields.named[name]
 	return x != nil && x.lacks
 }
 
+// hasProperty reports whether it is known that the object has the property. Neither may be known.
 func (st *state) hasProperty(name string) bool {
 	x := st.fields.named[name]
 	return x != nil && x.has

@@ -55,7 +55,10 @@ func KindOf(v any) Kind {
 
 // Formula is a statement about one JSON value. Formulas about one kind (Length, Prop, Items and so on) are true of every value of
 // another kind, as keywords of JSON Schema are.
-type Formula interface{ isFormula() }
+type Formula interface {
+	// negatedForm is what [Not] returns.
+	negatedForm() Formula
+}
 
 // Unbounded stands for "no maximum" in Length, NumItems and NumProps.
 const Unbounded int64 = math.MaxInt64
@@ -185,68 +188,47 @@ var (
 	False Formula = Or(nil)
 )
 
-func (And) isFormula()           {}
-func (Or) isFormula()            {}
-func (Kinds) isFormula()         {}
-func (Length) isFormula()        {}
-func (Pattern) isFormula()       {}
-func (Format) isFormula()        {}
-func (IntRange) isFormula()      {}
-func (FloatRange) isFormula()    {}
-func (IntMultiple) isFormula()   {}
-func (FloatMultiple) isFormula() {}
-func (Integral) isFormula()      {}
-func (Enum) isFormula()          {}
-func (Has) isFormula()           {}
-func (Lacks) isFormula()         {}
-func (Prop) isFormula()          {}
-func (Rest) isFormula()          {}
-func (SomeRest) isFormula()      {}
-func (AllKeys) isFormula()       {}
-func (SomeKey) isFormula()       {}
-func (NumProps) isFormula()      {}
-func (Items) isFormula()         {}
-func (SomeItem) isFormula()      {}
-func (NumItems) isFormula()      {}
-func (Unique) isFormula()        {}
-func (Opaque) isFormula()        {}
-func (Lazy) isFormula()          {}
+// Not returns the negation: it is true of exactly the values of which f is not, of other kinds too.
+func Not(f Formula) Formula { return f.negatedForm() }
 
-// Not returns the negation.
-func Not(f Formula) Formula {
-	switch f := f.(type) {
-	case And:
-		return Or(negateAll(f))
-	case Or:
-		return And(negateAll(f))
-	case Kinds:
-		return AnyKinds(AnyKind &^ Kind(f))
-	case Length:
-		return notRange(String, f.Min, f.Max, func(a, b int64) Formula { return Length{a, b} })
-	case Pattern:
-		return And{Kinds(String), Pattern{f.Expr, !f.Neg}}
-	case Format:
-		return And{Kinds(String), Format{f.Name, !f.Neg}}
-	case IntRange:
-		return And{Kinds(Int), f.rangesOutside()}
-	case FloatRange:
-		return And{Kinds(Float), f.rangesOutside()}
-	case IntMultiple:
-		return And{Kinds(Int), IntMultiple{f.N, !f.Neg}}
-	case FloatMultiple:
-		return And{Kinds(Float), FloatMultiple{f.F, !f.Neg}}
-	case Integral:
-		return And{Kinds(Float), Integral{!f.Neg, f.Exact}}
-	case Enum:
-		return Enum{f.Values, !f.Neg}
-	case Opaque:
-		return Opaque{f.ID, !f.Neg}
-	case Lazy:
-		return Lazy{f.ID, f.Make, !f.Neg, f.Small}
-	}
-	return notComposite(f)
+func (f And) negatedForm() Formula           { return Or(negateAll(f)) }
+func (f Or) negatedForm() Formula            { return And(negateAll(f)) }
+func (f Kinds) negatedForm() Formula         { return AnyKinds(AnyKind &^ Kind(f)) }
+func (f Pattern) negatedForm() Formula       { return And{Kinds(String), Pattern{f.Expr, !f.Neg}} }
+func (f Format) negatedForm() Formula        { return And{Kinds(String), Format{f.Name, !f.Neg}} }
+func (r IntRange) negatedForm() Formula      { return And{Kinds(Int), r.rangesOutside()} }
+func (r FloatRange) negatedForm() Formula    { return And{Kinds(Float), r.rangesOutside()} }
+func (f IntMultiple) negatedForm() Formula   { return And{Kinds(Int), IntMultiple{f.N, !f.Neg}} }
+func (f FloatMultiple) negatedForm() Formula { return And{Kinds(Float), FloatMultiple{f.F, !f.Neg}} }
+func (f Integral) negatedForm() Formula      { return And{Kinds(Float), Integral{!f.Neg, f.Exact}} }
+func (f Enum) negatedForm() Formula          { return Enum{f.Values, !f.Neg} }
+func (f Opaque) negatedForm() Formula        { return Opaque{f.ID, !f.Neg} }
+func (l Lazy) negatedForm() Formula          { return Lazy{l.ID, l.Make, !l.Neg, l.Small} }
+func (f Has) negatedForm() Formula           { return And{Kinds(Object), Lacks(f)} }
+func (f Lacks) negatedForm() Formula         { return And{Kinds(Object), Has(f)} }
+func (f Prop) negatedForm() Formula          { return And{Kinds(Object), Has{f.Name}, Prop{f.Name, Not(f.F)}} }
+
+func (f Rest) negatedForm() Formula     { return And{Kinds(Object), SomeRest{f.Except, Not(f.F)}} }
+func (f SomeRest) negatedForm() Formula { return And{Kinds(Object), Rest{f.Except, Not(f.F)}} }
+func (f AllKeys) negatedForm() Formula  { return And{Kinds(Object), SomeKey{Not(f.F)}} }
+func (f SomeKey) negatedForm() Formula  { return And{Kinds(Object), AllKeys{Not(f.F)}} }
+func (f Items) negatedForm() Formula    { return And{Kinds(Array), SomeItem{Not(f.F)}} }
+func (f SomeItem) negatedForm() Formula { return And{Kinds(Array), Items{Not(f.F)}} }
+func (f Unique) negatedForm() Formula   { return And{Kinds(Array), Unique{f.By, !f.Neg}} }
+
+func (f Length) negatedForm() Formula {
+	return notRange(String, f.Min, f.Max, func(a, b int64) Formula { return Length{a, b} })
 }
 
+func (f NumProps) negatedForm() Formula {
+	return notRange(Object, f.Min, f.Max, func(a, b int64) Formula { return NumProps{a, b} })
+}
+
+func (f NumItems) negatedForm() Formula {
+	return notRange(Array, f.Min, f.Max, func(a, b int64) Formula { return NumItems{a, b} })
+}
+
+// negateAll negates the parts of a junction, for De Morgan's laws.
 func negateAll(fs []Formula) []Formula {
 	out := make([]Formula, len(fs))
 	for i, f := range fs {
@@ -255,38 +237,7 @@ func negateAll(fs []Formula) []Formula {
 	return out
 }
 
-// notComposite negates a formula about objects or arrays.
-func notComposite(f Formula) Formula {
-	switch f := f.(type) {
-	case Has:
-		return And{Kinds(Object), Lacks(f)}
-	case Lacks:
-		return And{Kinds(Object), Has(f)}
-	case Prop:
-		return And{Kinds(Object), Has{f.Name}, Prop{f.Name, Not(f.F)}}
-	case Rest:
-		return And{Kinds(Object), SomeRest{f.Except, Not(f.F)}}
-	case SomeRest:
-		return And{Kinds(Object), Rest{f.Except, Not(f.F)}}
-	case AllKeys:
-		return And{Kinds(Object), SomeKey{Not(f.F)}}
-	case SomeKey:
-		return And{Kinds(Object), AllKeys{Not(f.F)}}
-	case NumProps:
-		return notRange(Object, f.Min, f.Max, func(a, b int64) Formula { return NumProps{a, b} })
-	case Items:
-		return And{Kinds(Array), SomeItem{Not(f.F)}}
-	case SomeItem:
-		return And{Kinds(Array), Items{Not(f.F)}}
-	case NumItems:
-		return notRange(Array, f.Min, f.Max, func(a, b int64) Formula { return NumItems{a, b} })
-	case Unique:
-		return And{Kinds(Array), Unique{f.By, !f.Neg}}
-	}
-	return Opaque{ID: "negation of an unknown formula"}
-}
-
-// rangesOutside returns the ranges below and above.
+// rangesOutside returns the ranges below and above; none where the range has no end on that side.
 func (r IntRange) rangesOutside() Or {
 	var out Or
 	if r.Lo > math.MinInt64 {
@@ -298,7 +249,8 @@ func (r IntRange) rangesOutside() Or {
 	return out
 }
 
-// rangesOutside returns the ranges below and above.
+// rangesOutside returns the ranges below and above. An end that the range includes is not in them, and the other way
+// round.
 func (r FloatRange) rangesOutside() Or {
 	var out Or
 	if !math.IsInf(r.Lo, -1) {
@@ -310,6 +262,8 @@ func (r FloatRange) rangesOutside() Or {
 	return out
 }
 
+// notRange is true of values of the kind whose count is below lo or above hi. r makes a range of the kind; no count
+// is negative.
 func notRange(k Kind, lo, hi int64, r func(a, b int64) Formula) Formula {
 	var out Or
 	if lo > 0 {
@@ -345,6 +299,7 @@ func (l Lazy) Expand() Formula {
 	return f
 }
 
+// inSorted reports whether the sorted names contain the name.
 func inSorted(names []string, name string) bool {
 	_, ok := slices.BinarySearch(names, name)
 	return ok

@@ -5,9 +5,9 @@ package logic
 
 import (
 	"encoding/binary"
-	"fmt"
 	"maps"
 	"math"
+	"reflect"
 	"slices"
 )
 
@@ -18,10 +18,9 @@ type ID int32
 // parts of And and Or do not matter. It keeps all numbered formulas, so it should live for one comparison only. The zero value is ready
 // for use.
 type Table struct {
-	byText map[string]ID
-	lazies map[any]ID
-	lists  map[listKey]ID
-	nots   map[ID]ID
+	ids   map[any]ID // by their keys, see keyOf
+	lists map[listKey]ID
+	nots  map[ID]ID
 }
 
 // listKey is the identity of an And or Or, which is immutable.
@@ -31,35 +30,25 @@ type listKey struct {
 	or    bool
 }
 
-// The first byte of a text, by the type of the formula; those that never meet may share one.
-const (
-	tagAnd = iota
-	tagOr
-	tagKinds
-	tagLength
-	tagPattern
-	tagFormat
-	tagInts
-	tagFloats
-	tagIntMultiple
-	tagFloatMultiple
-	tagIntegral
-	tagEnum
-	tagHas
-	tagLacks
-	tagProp
-	tagRest
-	tagSomeRest
-	tagAllKeys
-	tagSomeKey
-	tagNumProps
-	tagItems
-	tagSomeItem
-	tagNumItems
-	tagUnique
-	tagOpaque
-	tagLazy
-	tagOther
+// The keys of formulas that have parts, and of lists.
+type (
+	junctionKey struct {
+		ids string // of the parts, sorted
+		or  bool
+	}
+	lazyKey struct {
+		id  any
+		neg bool
+	}
+	enumKey struct {
+		values string
+		neg    bool
+	}
+	partKey struct {
+		of    reflect.Type // of the formula
+		id    ID           // of its part
+		names string
+	}
 )
 
 // ID returns the number of the formula. w, which may be nil, is charged for new formulas.
@@ -70,27 +59,16 @@ func (t *Table) ID(f Formula, w *Work) ID {
 	case Or:
 		return t.listID(f, true, w)
 	case Lazy:
-		if f.Small {
-			if f.Neg {
-				return t.Not(f.Make(), w)
-			}
-			return t.ID(f.Make(), w)
+		switch {
+		case !f.Small:
+			return t.numberOf(lazyKey{f.ID, f.Neg})
+		case f.Neg:
+			return t.Not(f.Make(), w)
 		}
-		id, ok := t.lazies[f.ID]
-		if !ok {
-			if t.lazies == nil {
-				t.lazies = map[any]ID{}
-			}
-			id = t.textID(fmt.Appendf([]byte{tagLazy}, "%d", len(t.lazies)))
-			t.lazies[f.ID] = id
-		}
-		if f.Neg {
-			return t.textID(appendNumber([]byte{tagOther, 1}, int64(id)))
-		}
-		return id
+		return t.ID(f.Make(), w)
 	}
 	w.Charge(1)
-	return t.textID(t.writeFormula(f, w))
+	return t.numberOf(t.keyOf(f, w))
 }
 
 // Not returns the number of the negation.
@@ -110,15 +88,16 @@ func (t *Table) Not(f Formula, w *Work) ID {
 	return n
 }
 
-func (t *Table) textID(b []byte) ID {
-	if id, ok := t.byText[string(b)]; ok {
+// numberOf returns the number of a key, a new one at its first use.
+func (t *Table) numberOf(key any) ID {
+	if id, ok := t.ids[key]; ok {
 		return id
 	}
-	if t.byText == nil {
-		t.byText = map[string]ID{}
+	if t.ids == nil {
+		t.ids = map[any]ID{}
 	}
-	id := ID(len(t.byText)) //nolint:gosec // far fewer than 1<<31: each was charged for
-	t.byText[string(b)] = id
+	id := ID(len(t.ids)) //nolint:gosec // far fewer than 1<<31: each was charged for
+	t.ids[key] = id
 	return id
 }
 
@@ -140,14 +119,11 @@ func (t *Table) listID(fs []Formula, or bool, w *Work) ID {
 	if len(ids) == 1 {
 		id = ids[0]
 	} else {
-		b := []byte{tagAnd}
-		if or {
-			b[0] = tagOr
-		}
+		var b []byte
 		for _, x := range ids {
 			b = appendNumber(b, int64(x))
 		}
-		id = t.textID(b)
+		id = t.numberOf(junctionKey{string(b), or})
 	}
 	if len(fs) > 0 {
 		if t.lists == nil {
@@ -182,93 +158,35 @@ func appendNumber(b []byte, n int64) []byte { return binary.AppendVarint(b, n) }
 
 func appendWord(b []byte, s string) []byte { return append(appendNumber(b, int64(len(s))), s...) }
 
-func appendWords(b []byte, list []string) []byte {
-	b = appendNumber(b, int64(len(list)))
-	for _, s := range list {
-		b = appendWord(b, s)
+// keyOf returns a comparable value that no formula of another meaning has. A formula without parts is its own key.
+func (t *Table) keyOf(f Formula, w *Work) any {
+	with := func(part Formula, names ...string) any {
+		var b []byte
+		for _, name := range names {
+			b = appendWord(b, name)
+		}
+		return partKey{reflect.TypeOf(f), t.ID(part, w), string(b)}
 	}
-	return b
-}
-
-func appendFlag(b []byte, set bool) []byte {
-	if set {
-		return append(b, 1)
-	}
-	return append(b, 0)
-}
-
-func taggedBounds(tag byte, lo, hi int64) []byte {
-	return appendNumber(appendNumber([]byte{tag}, lo), hi)
-}
-
-func appendFloat(b []byte, f float64) []byte {
-	return binary.BigEndian.AppendUint64(b, math.Float64bits(f))
-}
-
-// writeFormula returns a text that no other formula of another meaning has.
-func (t *Table) writeFormula(f Formula, w *Work) []byte {
 	switch f := f.(type) {
-	case Kinds:
-		return []byte{tagKinds, byte(f)}
-	case Length:
-		return taggedBounds(tagLength, f.Min, f.Max)
-	case Pattern:
-		return appendFlag(appendWord([]byte{tagPattern}, f.Expr), f.Neg)
-	case Format:
-		return appendFlag(appendWord([]byte{tagFormat}, f.Name), f.Neg)
-	case IntRange:
-		return taggedBounds(tagInts, f.Lo, f.Hi)
-	case FloatRange:
-		return appendFlag(appendFlag(appendFloat(appendFloat([]byte{tagFloats}, f.Lo), f.Hi), f.LoOpen), f.HiOpen)
-	case IntMultiple:
-		return appendFlag(appendNumber([]byte{tagIntMultiple}, f.N), f.Neg)
-	case FloatMultiple:
-		return appendFlag(appendFloat([]byte{tagFloatMultiple}, f.F), f.Neg)
-	case Integral:
-		return appendFlag(appendFlag([]byte{tagIntegral}, f.Neg), f.Exact)
 	case Enum:
 		w.Charge(int64(len(f.Values)))
-		b := appendFlag([]byte{tagEnum}, f.Neg)
-		for _, v := range f.Values {
-			b = appendValue(b, v)
-		}
-		return b
-	case Opaque:
-		return appendFlag(appendWord([]byte{tagOpaque}, f.ID), f.Neg)
-	}
-	return t.writeComposite(f, w)
-}
-
-// writeComposite writes a formula about objects or arrays.
-func (t *Table) writeComposite(f Formula, w *Work) []byte {
-	of := func(tag byte, f Formula) []byte { return appendNumber([]byte{tag}, int64(t.ID(f, w))) }
-	switch f := f.(type) {
-	case Has:
-		return appendWord([]byte{tagHas}, f.Name)
-	case Lacks:
-		return appendWord([]byte{tagLacks}, f.Name)
+		return enumKey{string(appendValue(nil, f.Values)), f.Neg}
 	case Prop:
-		return appendWord(of(tagProp, f.F), f.Name)
+		return with(f.F, f.Name)
 	case Rest:
-		return appendWords(of(tagRest, f.F), f.Except)
+		return with(f.F, f.Except...)
 	case SomeRest:
-		return appendWords(of(tagSomeRest, f.F), f.Except)
+		return with(f.F, f.Except...)
 	case AllKeys:
-		return of(tagAllKeys, f.F)
+		return with(f.F)
 	case SomeKey:
-		return of(tagSomeKey, f.F)
-	case NumProps:
-		return taggedBounds(tagNumProps, f.Min, f.Max)
+		return with(f.F)
 	case Items:
-		return of(tagItems, f.F)
+		return with(f.F)
 	case SomeItem:
-		return of(tagSomeItem, f.F)
-	case NumItems:
-		return taggedBounds(tagNumItems, f.Min, f.Max)
-	case Unique:
-		return appendFlag(appendFlag(appendFlag(appendWord(appendWord([]byte{tagUnique}, f.By.Keys), f.By.Defaults), f.By.Text), f.By.Numbers), f.Neg)
+		return with(f.F)
 	}
-	return appendNumber([]byte{tagOther, 0}, int64(len(t.byText))) // equals nothing
+	return f
 }
 
 // appendValue appends a value so that 1 and 1.0 differ.
@@ -277,11 +195,14 @@ func appendValue(b []byte, v any) []byte {
 	case nil:
 		return append(b, 'n')
 	case bool:
-		return appendFlag(append(b, 'b'), v)
+		if v {
+			return append(b, 't')
+		}
+		return append(b, 'f')
 	case int64:
 		return appendNumber(append(b, 'i'), v)
 	case float64:
-		return appendFloat(append(b, 'f'), v)
+		return binary.BigEndian.AppendUint64(append(b, 'd'), math.Float64bits(v))
 	case string:
 		return appendWord(append(b, 's'), v)
 	case []any:

@@ -66,7 +66,8 @@ func (s *Solver) knownByForm(st *state, f Formula) (Truth, deps) {
 	return st.vacuousTruth(f)
 }
 
-// knownLazy judges a part that is made when it is needed: by its name, or by what it stands for if that is short.
+// knownLazy judges a part that is made when it is needed: by its ID if it was added before, and by what it stands for
+// if that is short. A long one stays undecided, because to expand it costs as much as a search.
 func (s *Solver) knownLazy(st *state, f Lazy) (Truth, deps) {
 	if g, why, ok := st.lazyOf(f.ID); ok {
 		return truthOf(g.Neg == f.Neg), why
@@ -97,6 +98,8 @@ func (st *state) knownBounds(f Formula) (Truth, deps) {
 	return Unsure, 0
 }
 
+// knownKinds judges by the kinds that are left. Yes rests on no choice here: who uses it only drops a disjunction,
+// which is no proof.
 func (st *state) knownKinds(k Kind) (Truth, deps) {
 	switch {
 	case st.kinds&k == 0:
@@ -155,6 +158,8 @@ func (s *Solver) knownOr(st *state, or Or) (Truth, deps) {
 	return Unsure, 0
 }
 
+// knownOfString judges a pattern or a format by whether it, or its negation, is among the facts. What one pattern
+// says of another only a search finds out.
 func (st *state) knownOfString(f Formula) (Truth, deps) {
 	switch f := f.(type) {
 	case Pattern:
@@ -165,6 +170,8 @@ func (st *state) knownOfString(f Formula) (Truth, deps) {
 	return Unsure, 0
 }
 
+// knownItems judges what all items, or some item, are like. same has the facts of the same sort, other those whose
+// negation contradicts f.
 func (s *Solver) knownItems(st *state, same, other []fact, f Formula) (Truth, deps) {
 	if st.kinds&Array == 0 {
 		return Yes, 0
@@ -196,6 +203,8 @@ func (st *state) knownField(name string, has bool) (Truth, deps) {
 	return Unsure, 0
 }
 
+// knownProp judges a statement about a property, which is true of all values without the property. So it is
+// contradicted only if the property is certainly there.
 func (s *Solver) knownProp(st *state, p Prop) (Truth, deps) {
 	if st.kinds&Object == 0 || st.lacksProperty(p.Name) {
 		return Yes, 0
@@ -253,6 +262,7 @@ func (s *Solver) simplifyState(st *state) bool {
 			return s.recordClash(st.why)
 		}
 		changed = false
+		// Each pass may add literals, which decide more disjuncts in the next one.
 		ors := st.ors
 		st.ors = nil
 		for _, d := range ors {
@@ -319,6 +329,7 @@ func (s *Solver) propertyState(st *state, name string) (*state, bool) {
 		x.inside, x.insideOwner, x.fed, x.rested = newState(), st, 0, 0
 		x.inside.depth = st.depth + 1
 	}
+	// Nothing was added since the last look.
 	if x.fed == len(x.facts) && x.rested == len(st.rests) {
 		return x.inside, true
 	}

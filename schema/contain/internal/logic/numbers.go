@@ -43,6 +43,7 @@ func (st *state) likelyInts() (out []any) {
 			out = append(out, v)
 		}
 	}
+	// Multiples near both ends and near zero, and the number after each, which is none.
 	for _, m := range st.intMults {
 		for _, base := range []int64{0, lo, hi} {
 			m.eachNear(base, func(v int64) { try(v); try(v + 1) })
@@ -76,6 +77,7 @@ func (m IntMultiple) eachNear(base int64, f func(int64)) {
 	}
 }
 
+// abs is the absolute value. The least int64, which has none, stays as it is.
 func abs(v int64) int64 {
 	if v < 0 {
 		return -v

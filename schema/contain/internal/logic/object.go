@@ -49,6 +49,7 @@ func (st *state) choosesNames() bool { return len(st.someRests) > 0 || len(st.so
 func (s *Solver) chooseNames(st *state, depth int) (names []string, extra map[string][]fact, found, none bool) {
 	names, extra = slices.Clone(st.fields.had), map[string][]fact{}
 	for _, sr := range st.someRests {
+		// With two such statements, another choice for the first one might leave room for the second.
 		if found, none := s.placeSomeRest(st, names, extra, sr, depth); !found {
 			return nil, nil, false, none && len(st.someRests) == 1
 		}
@@ -150,6 +151,7 @@ func (s *Solver) wholeHolds(st *state, v any) bool {
 	return true
 }
 
+// keyAllowed reports whether no fact about all keys certainly refuses the name.
 func (s *Solver) keyAllowed(st *state, name string) bool {
 	for _, f := range st.allKeys {
 		if s.evalFormula(f, name) == No {

@@ -33,6 +33,7 @@ func (s *Solver) Solve(want int, fs ...Formula) Result {
 	models, none := s.solveFacts(facts, want, 0)
 	var kept []any
 	for _, m := range models {
+		// No request of that size reaches the API server.
 		if roomLeft(m, maxLength) < 0 {
 			s.recordReason("the values found are larger than a request may be")
 			continue
@@ -89,6 +90,7 @@ func deepCopyOf(v any) any {
 	return v
 }
 
+// prepareMemory gives the solver a memory of its own, unless it shares one.
 func (s *Solver) prepareMemory() {
 	if s.Memory == nil {
 		s.Memory = &Memory{}
@@ -117,6 +119,7 @@ func (s *Solver) solveFacts(fs []fact, want, depth int) ([]any, bool) {
 		s.why = all
 		return p.models, p.none
 	}
+	// What is remembered has only the reasons of its own search.
 	outer := s.reason
 	s.reason = ""
 	models, none := s.solveNew(fs, want, depth)
@@ -139,6 +142,8 @@ func (s *Solver) keyOf(fs []fact, want, depth int) string {
 	return string(b)
 }
 
+// solveNew is solveFacts for a conjunction that is not remembered. A contradiction while the facts are added is a
+// proof.
 func (s *Solver) solveNew(fs []fact, want, depth int) ([]any, bool) {
 	st := newState()
 	for _, f := range fs {

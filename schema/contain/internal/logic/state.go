@@ -75,6 +75,7 @@ type state struct {
 	depth  int         // the number of fields that lead to it from the first state of a search
 }
 
+// newState is the state in which nothing is known, but for the bounds of a request that the API server reads.
 func newState() *state {
 	return &state{
 		kinds: AnyKind, length: Length{0, maxLength}, ints: IntRange{math.MinInt64, math.MaxInt64},
@@ -139,6 +140,8 @@ func (st *state) tooMany() deps {
 	return why
 }
 
+// intersect is the range of the floats that are in both. Where both have the same end, it is left out if one of them
+// leaves it out.
 func (r FloatRange) intersect(o FloatRange) FloatRange {
 	out := r
 	switch {
@@ -156,15 +159,17 @@ func (r FloatRange) intersect(o FloatRange) FloatRange {
 	return out
 }
 
+// isEmpty reports whether no float is in the range, as far as its ends show.
 func (r FloatRange) isEmpty() bool {
 	return r.Lo > r.Hi || r.Lo == r.Hi && (r.LoOpen || r.HiOpen)
 }
 
+// isWithin reports whether all floats of r are in o.
 func (r FloatRange) isWithin(o FloatRange) bool {
 	return (r.Lo > o.Lo || r.Lo == o.Lo && (r.LoOpen || !o.LoOpen)) && (r.Hi < o.Hi || r.Hi == o.Hi && (r.HiOpen || !o.HiOpen))
 }
 
-// lazyOf and opaqueOf return what was taken in with an ID.
+// lazyOf returns the part that was taken in with an ID, and the choices that it rests on.
 func (st *state) lazyOf(id any) (Lazy, deps, bool) {
 	for _, l := range st.lazy {
 		if l.f.ID == id {
@@ -174,6 +179,7 @@ func (st *state) lazyOf(id any) (Lazy, deps, bool) {
 	return Lazy{}, 0, false
 }
 
+// opaqueOf returns the opaque statement that was taken in with an ID, and the choices that it rests on.
 func (st *state) opaqueOf(id string) (Opaque, deps, bool) {
 	for _, o := range st.opaque {
 		if o.f.ID == id {

@@ -96,6 +96,7 @@ const longString = 1 << 14
 // bytesMade is the number of bytes of strings that a unit of work pays to make: they stay in memory.
 const bytesMade = 128
 
+// bytesOf is the length of all strings together, in bytes.
 func bytesOf(ss []string) int64 {
 	n := 0
 	for _, s := range ss {
@@ -146,6 +147,7 @@ const maxExcluded = 4096
 // notOfAnyFormat are strings that few formats accept, for values that must not have a format.
 var notOfAnyFormat = []string{"a", "-", "!", "not valid", "é", "a b", "0"}
 
+// stringValues returns the strings as JSON values.
 func stringValues(ss []string) []any {
 	out := make([]any, len(ss))
 	for i, s := range ss {

@@ -1,6 +1,8 @@
 package logic
 
 // How is a formula said to a person? For example, the trace of a comparison says "is of type string and has 1 to 5 characters".
+//
+// The text is for people who read a trace. Nothing else reads it, so its words may change.
 
 import (
 	"encoding/json"
@@ -32,6 +34,8 @@ type wording struct{ strings.Builder }
 
 func (w *wording) isFull() bool { return w.Len() > maxText }
 
+// writeFormula writes f as the end of a sentence that begins with "a value that". depth counts the parts of values
+// that lead to it.
 func (w *wording) writeFormula(f Formula, depth int) {
 	switch f := f.(type) {
 	case And:
@@ -63,6 +67,8 @@ func (w *wording) writeFormula(f Formula, depth int) {
 	}
 }
 
+// writeList writes formulas with a word between them, and junctions among them in parentheses. It stops once the text
+// is long enough.
 func (w *wording) writeList(fs []Formula, between, none string, depth int) {
 	if len(fs) == 0 {
 		w.WriteString(none)
@@ -86,6 +92,7 @@ func (w *wording) writeList(fs []Formula, between, none string, depth int) {
 	}
 }
 
+// writePart writes what a part of the value is like. Below maxTextDepth it says no more than that there is a demand.
 func (w *wording) writePart(name string, f Formula, depth int) {
 	if depth == maxTextDepth {
 		w.WriteString(name + " is as it has to be")
@@ -96,6 +103,7 @@ func (w *wording) writePart(name string, f Formula, depth int) {
 	w.WriteByte(')')
 }
 
+// writeLazy writes what a short part stands for. A long one is a whole schema, which the reader has before her.
 func (w *wording) writeLazy(f Lazy, depth int) {
 	switch {
 	case f.Small && depth < maxTextDepth:
@@ -142,6 +150,7 @@ func plainText(f Formula) string {
 	return "is as it has to be"
 }
 
+// wordFor is the word for a formula, or for its negation.
 func wordFor(neg bool, yes, no string) string {
 	if neg {
 		return no
@@ -171,6 +180,7 @@ func kindNames(k Kind) string {
 	return strings.Join(names, " or ")
 }
 
+// otherFields names the fields that a statement is about: all, or all but the excepted ones.
 func otherFields(which string, except []string) string {
 	if len(except) == 0 {
 		return which + " field"
@@ -178,6 +188,7 @@ func otherFields(which string, except []string) string {
 	return which + " field but " + strings.Join(except, ", ")
 }
 
+// jsonText writes the values of an enum as JSON.
 func jsonText(values []any) string {
 	b, err := json.Marshal(values)
 	if err != nil { // a float that JSON does not have

@@ -42,6 +42,7 @@ func (s *Solver) scalarCandidates(st *state) ([]any, bool) {
 	return st.tried, st.few
 }
 
+// stringsOf returns the strings among the values; nil if there are none.
 func stringsOf(values []any) []any {
 	var out []any
 	for _, v := range values {

@@ -1,6 +1,9 @@
 package logic
 
-import "reflect"
+import (
+	"reflect"
+	"slices"
+)
 
 // How much work is left? Everything that takes time charges for it. For example, the comparison with an enum of a thousand values charges for
 // each at first, and then builds an index of them.
@@ -31,7 +34,7 @@ func (w *Work) Charge(n int64) bool {
 	return w.done <= w.limit
 }
 
-// Spent reports whether the limit is passed.
+// Spent reports whether the limit is passed. It stays true: nothing is ever given back, except by [Work.Part].
 func (w *Work) Spent() bool { return w != nil && w.done > w.limit }
 
 // Done returns the units charged so far.
@@ -73,13 +76,7 @@ const fewValues = 8
 // enumHolds reports whether v equals one of the values, in the sense of [Same]. For long enums, it uses an index.
 func (w *Work) enumHolds(values []any, v any) bool {
 	if w == nil || len(values) <= fewValues {
-		w.Charge(int64(len(values)))
-		for _, e := range values {
-			if Same(v, e) {
-				return true
-			}
-		}
-		return false
+		return equalsAny(w, values, v)
 	}
 	x, ok := w.enums[&values[0]]
 	if !ok || x.n != len(values) {
@@ -93,26 +90,27 @@ func (w *Work) enumHolds(values []any, v any) bool {
 	return x.holdsValue(w, v)
 }
 
+// equalsAny compares v with the values one by one, and charges for all of them.
+func equalsAny(w *Work, values []any, v any) bool {
+	w.Charge(int64(len(values)))
+	return slices.ContainsFunc(values, func(e any) bool { return Same(v, e) })
+}
+
 // enumIndex finds the values of an enum that a value may equal.
 type enumIndex struct {
 	n       int
-	strings map[string]bool
-	ints    map[int64]bool
-	floats  map[float64]bool
+	scalars map[any]bool // the strings, int64s and float64s
 	others  []any
 }
 
+// indexOf makes the index of an enum. Null is left out, because no value equals it. Booleans, lists and objects are compared one by one.
 func indexOf(values []any) *enumIndex {
-	x := &enumIndex{n: len(values), strings: map[string]bool{}, ints: map[int64]bool{}, floats: map[float64]bool{}}
+	x := &enumIndex{n: len(values), scalars: map[any]bool{}}
 	for _, e := range values {
-		switch e := e.(type) {
-		case string:
-			x.strings[e] = true
-		case int64:
-			x.ints[e] = true
-		case float64:
-			x.floats[e] = true
-		case nil: // equals nothing
+		switch e.(type) {
+		case string, int64, float64:
+			x.scalars[e] = true
+		case nil:
 		default:
 			x.others = append(x.others, e)
 		}
@@ -124,22 +122,18 @@ func indexOf(values []any) *enumIndex {
 func (x *enumIndex) holdsValue(w *Work, v any) bool {
 	switch v := v.(type) {
 	case string:
-		return x.strings[v]
+		return x.scalars[v]
 	case int64:
 		// The conversions of Same: an integer becomes the nearest float, and the character with that code.
-		return x.ints[v] || x.floats[float64(v)] || len(x.strings) > 0 && x.strings[characterOf(v)]
+		return x.scalars[v] || x.scalars[float64(v)] || x.scalars[characterOf(v)]
 	case float64:
-		return x.floats[v] || x.ints[int64(v)]
+		return x.scalars[v] || x.scalars[int64(v)]
 	}
-	w.Charge(int64(len(x.others)))
-	for _, e := range x.others {
-		if Same(v, e) {
-			return true
-		}
-	}
-	return false
+	return equalsAny(w, x.others, v)
 }
 
+// characterOf is the string that Go converts an integer to: the character of that code, or U+FFFD for a number that
+// is no code.
 func characterOf(v int64) string {
 	if r := rune(v); int64(r) == v { //nolint:gosec // what does not fit is seen
 		return string(r)
