@@ -4,7 +4,9 @@ package compat
 // people alone changed needs none. For example, v1beta1 and v1 with equal schemas are compared once.
 
 import (
+	"cmp"
 	"context"
+	"hash/maphash"
 	"maps"
 	"reflect"
 	"slices"
@@ -75,29 +77,38 @@ func (c *comparison) firstAlike(p *part) *part {
 // schema, the same subresources, and serves both or neither. An object of one of them is validated, filled in and pruned by the other as by
 // its own.
 func (c *comparison) areAlike(p, q *part) bool {
-	if p.Name == q.Name {
-		return true
-	}
-	key := [2]string{p.Name, q.Name}
-	same, asked := c.alikeNames[key]
-	if !asked {
-		same = c.compareAlike(p.Name, q.Name)
-		c.alikeNames[key] = same
-	}
-	return same
+	return p.Name == q.Name || c.firstNameAlike(p.Name) == c.firstNameAlike(q.Name)
 }
 
-// compareAlike asks both CRDs about two names of versions; [comparison.areAlike] keeps the answer. A schema that may
-// speak of apiVersion is alike to none, because the same rule says something else in each version. A name that one of
-// the CRDs lacks is alike to none either.
-func (c *comparison) compareAlike(p, q string) bool {
-	for _, of := range [][]*part{c.oldParts, c.newParts} {
-		a, b := findVersion(of, p), findVersion(of, q)
-		if a == nil || b == nil || a.Served != b.Served || !reflect.DeepEqual(a.Subresources, b.Subresources) || mindsVersion(a.props) || !sameSchema(a.props, b.props) {
-			return false
+// firstNameAlike returns the name of the first version that is one with the version of a name.
+func (c *comparison) firstNameAlike(name string) string {
+	return cmp.Or(c.alikeNames.answerOf(c.findAlikeNames)[name], name)
+}
+
+// findAlikeNames asks both CRDs about all names of versions. A schema that may speak of apiVersion is alike to none,
+// because the same rule says something else in each version. A name that one of the CRDs lacks is alike to none either.
+// Only versions of one hash are compared: thousands of versions have millions of pairs, which no budget covers.
+func (c *comparison) findAlikeNames() map[string]string {
+	inOld, inNew := partsByName(c.oldParts), partsByName(c.newParts)
+	first, seed, ofHash := map[string]string{}, maphash.MakeSeed(), map[uint64][]pair{}
+	for _, o := range c.oldParts {
+		n := inNew[o.Name]
+		if n == nil || inOld[o.Name] != o || mindsVersion(o.props) || mindsVersion(n.props) {
+			continue
 		}
+		hash := hashOfValues(seed, o.Served, o.Subresources, o.props, n.Served, n.Subresources, n.props)
+		i := slices.IndexFunc(ofHash[hash], func(p pair) bool { return compareAlike(p.from, o) && compareAlike(p.to, n) })
+		if i < 0 {
+			i, ofHash[hash] = len(ofHash[hash]), append(ofHash[hash], pair{o, n})
+		}
+		first[o.Name] = ofHash[hash][i].from.Name
 	}
-	return true
+	return first
+}
+
+// compareAlike reports whether one CRD says the same of two of its versions.
+func compareAlike(a, b *part) bool {
+	return a.Served == b.Served && reflect.DeepEqual(a.Subresources, b.Subresources) && sameSchema(a.props, b.props)
 }
 
 // gapsFor returns the gaps with objects of the given apiVersion.

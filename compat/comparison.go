@@ -27,7 +27,7 @@ func (p *part) withSchema(changed *props) *part {
 // of the old CRD used it, or if objects may be stored in it.
 func newComparison(old, new *crd, o Options) *comparison {
 	old, new = schema.WithStoredLiterals(old), schema.WithStoredLiterals(new)
-	c := &comparison{opts: o, rules: Rules(), old: old, new: new, gaps: map[pair][]contain.Gap{}, made: map[journeyStep]*part{}, alikeNames: map[[2]string]bool{}}
+	c := &comparison{opts: o, rules: Rules(), old: old, new: new, gaps: map[pair][]contain.Gap{}, made: map[journeyStep]*part{}}
 	c.work, c.checks = contain.NewWork(c.searchBudget()), contain.NewWork(max(c.workBudget()/validationShare, leastValidation))
 	c.oldParts, c.newParts = partsOf(old, true), partsOf(new, false)
 	c.oldConversions = webhookConversions(old, c.oldParts, c.storedVersions())
@@ -83,6 +83,15 @@ func findVersion(ps []*part, name string) *part {
 		return ps[i]
 	}
 	return nil
+}
+
+// partsByName returns the versions by their names; of several of one name the first, as [findVersion] does.
+func partsByName(ps []*part) map[string]*part {
+	out := make(map[string]*part, len(ps))
+	for _, p := range slices.Backward(ps) {
+		out[p.Name] = p
+	}
+	return out
 }
 
 // storageVersionOf returns the version that stores objects; nil for a CRD that is nil or names none, which no API

@@ -131,13 +131,13 @@ type comparison struct {
 	refusal func() *refusal
 	made    map[journeyStep]*part // what afterStep returns
 
-	alikeNames map[[2]string]bool // what areAlike found
-
 	// Answers that several rules ask for.
 	moved     askedOnce[[]contain.Gap]
 	crossed   askedOnce[crossings]
 	writing   askedOnce[[]*part]
 	surprises askedOnce[[]report.Finding]
+	// alikeNames has, of each name of a version, the first name that is alike.
+	alikeNames askedOnce[map[string]string]
 }
 
 // askedOnce keeps the answer to a question.

@@ -459,30 +459,25 @@ func (c *comparison) readingVersion(from *part) *part {
 	return findVersion(c.newParts, from.Name)
 }
 
-// distinctVersions leaves out versions that are alike. Of those like to, the one of that name stays, which the comparison of to with itself
-// covers.
+// distinctVersions leaves out versions that are alike, and stored in the same version or in versions that are alike. Of those like to, the one
+// of that name stays, which the comparison of to with itself covers.
 // Of two versions that are alike the first stands for both, so that a finding comes once for v1alpha1 and v1beta1
 // with one schema.
 func (c *comparison) distinctVersions(versions []*part, to *part) []*part {
 	var out []*part
+	at := map[[2]string]int{} // by the first names of the versions that are alike
 	for _, v := range versions {
-		i := slices.IndexFunc(out, func(o *part) bool { return c.areAlike(o, v) && c.storedAlike(o, v) })
+		key := [2]string{c.firstNameAlike(v.Name), c.firstNameAlike(v.storedIn)}
+		i, known := at[key]
 		switch {
-		case i < 0:
+		case !known:
+			at[key] = len(out)
 			out = append(out, v)
 		case v.Name == to.Name:
 			out[i] = v
 		}
 	}
 	return out
-}
-
-// storedAlike reports whether objects of two old versions are stored in the same version, or in versions that are alike.
-func (c *comparison) storedAlike(p, q *part) bool {
-	if p.storedIn == "" || q.storedIn == "" {
-		return p.storedIn == q.storedIn
-	}
-	return c.areAlike(findVersion(c.oldParts, p.storedIn), findVersion(c.oldParts, q.storedIn))
 }
 
 // builtHome is home, if the prover can read both versions.

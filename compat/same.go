@@ -4,7 +4,10 @@ package compat
 // example, a new description
 // changes nothing.
 
-import "reflect"
+import (
+	"hash/maphash"
+	"reflect"
+)
 
 // schemaFields are the indexes of the fields of a schema that are no texts for people. A keyword that
 // Kubernetes adds is compared like the
@@ -68,4 +71,59 @@ func sameFields(a, b reflect.Value) bool {
 		}
 	}
 	return true
+}
+
+// hashOfValues returns a hash of schemas and of other values. Those that are the same to [sameSchema] have the same hash.
+func hashOfValues(seed maphash.Seed, values ...any) uint64 {
+	var h maphash.Hash
+	h.SetSeed(seed)
+	for _, v := range values {
+		hashValue(&h, reflect.ValueOf(v))
+	}
+	return h.Sum64()
+}
+
+// hashValue hashes what [sameValue] compares.
+// The entries of a map have no order, so the sum of their hashes stands for them.
+func hashValue(h *maphash.Hash, v reflect.Value) {
+	switch v.Kind() { //nolint:exhaustive // the others have no parts
+	case reflect.Pointer:
+		maphash.WriteComparable(h, v.IsNil())
+		if !v.IsNil() {
+			hashValue(h, v.Elem())
+		}
+	case reflect.Slice:
+		maphash.WriteComparable(h, v.Len())
+		if v.Type().Elem().Kind() == reflect.Uint8 {
+			_, _ = h.Write(v.Bytes())
+			return
+		}
+		for i := range v.Len() {
+			hashValue(h, v.Index(i))
+		}
+	case reflect.Map:
+		var sum uint64
+		for entry := v.MapRange(); entry.Next(); {
+			sum += hashOfValues(h.Seed(), entry.Key().Interface(), entry.Value().Interface())
+		}
+		maphash.WriteComparable(h, v.Len())
+		maphash.WriteComparable(h, sum)
+	case reflect.Struct:
+		hashFields(h, v)
+	default:
+		maphash.WriteComparable(h, v.Interface())
+	}
+}
+
+// hashFields hashes what [sameFields] compares.
+func hashFields(h *maphash.Hash, v reflect.Value) {
+	if v.Type() == reflect.TypeFor[props]() {
+		for _, i := range schemaFields {
+			hashValue(h, v.Field(i))
+		}
+		return
+	}
+	for _, field := range v.Fields() {
+		hashValue(h, field)
+	}
 }

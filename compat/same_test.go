@@ -1,6 +1,7 @@
 package compat
 
 import (
+	"hash/maphash"
 	"reflect"
 	"testing"
 
@@ -10,8 +11,10 @@ import (
 	"sluice.dev/schema"
 )
 
-// TestSameSchemaLooksAtEveryField fails when Kubernetes adds a field that sameSchema does not compare.
+// TestSameSchemaLooksAtEveryField fails when Kubernetes adds a field that sameSchema does not compare, or that the hash does not tell apart.
 func TestSameSchemaLooksAtEveryField(t *testing.T) {
+	seed := maphash.MakeSeed()
+	sameHash := func(a, b *props) bool { return hashOfValues(seed, a) == hashOfValues(seed, b) }
 	texts := map[string]bool{"Description": true, "Title": true, "Example": true, "ExternalDocs": true}
 	typ := reflect.TypeFor[props]()
 	for i := range typ.NumField() {
@@ -20,6 +23,9 @@ func TestSameSchemaLooksAtEveryField(t *testing.T) {
 		reflect.ValueOf(changed).Elem().Field(i).Set(filled(t, field.Type))
 		if got, want := sameSchema(&props{}, changed), texts[field.Name]; got != want {
 			t.Errorf("%s: same %t, want %t", field.Name, got, want)
+		}
+		if sameHash(&props{}, changed) != texts[field.Name] || !sameHash(&props{Not: changed}, &props{Not: changed.DeepCopy()}) {
+			t.Errorf("%s: the hash says something else", field.Name)
 		}
 		if !sameSchema(changed, changed.DeepCopy()) {
 			t.Errorf("%s: a copy is taken for another schema", field.Name)
@@ -97,5 +103,22 @@ func TestLiteralsAreComparedAsStored(t *testing.T) {
 	}
 	if spec := given.Spec.Versions[0].Schema.OpenAPIV3Schema.Properties["spec"]; string(spec.Properties["b"].Default.Raw) != "2.0" {
 		t.Error("the CRD that was given is changed")
+	}
+}
+
+// The hash does not depend on the order of a map, nor on whether an empty list is nil.
+func TestSameSchemasHaveOneHash(t *testing.T) {
+	seed, hashes := maphash.MakeSeed(), map[uint64]bool{}
+	for range 20 {
+		p := props{Required: []string{}, Properties: map[string]props{}}
+		for _, name := range []string{"a", "b", "c", "d"} {
+			p.Properties[name] = props{Type: "string", Title: name}
+		}
+		hashes[hashOfValues(seed, &p)] = true
+		p.Required = nil
+		hashes[hashOfValues(seed, &p)] = true
+	}
+	if len(hashes) != 1 {
+		t.Errorf("%d hashes", len(hashes))
 	}
 }

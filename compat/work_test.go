@@ -2,6 +2,7 @@ package compat
 
 import (
 	"runtime"
+	"slices"
 	"testing"
 
 	"sluice.dev/report"
@@ -60,5 +61,24 @@ func TestRulesThatTheBudgetDoesNotCoverAreNotCompiled(t *testing.T) {
 		if got.Verdict != report.IsUndecided {
 			t.Errorf("it is %s", got.Verdict)
 		}
+	}
+}
+
+// To find the versions that say the same, no version is compared with each other one: thousands of versions are millions of pairs, which
+// nothing charges for.
+func TestVersionsAreNotComparedWithEachOther(t *testing.T) {
+	const most = 16 << 10 // bytes allocated for a version of two fields
+	all := schemagen.Hostile(300_000)
+	pair := all[slices.IndexFunc(all, func(p schemagen.HostilePair) bool { return p.Name == "versions" })]
+	c := newComparison(decode(t, pair.Old), decode(t, pair.New), Options{})
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	distinct := c.distinctVersions(c.writtenVersions(), c.newParts[0])
+	runtime.ReadMemStats(&after)
+	if len(distinct) != len(c.oldParts) {
+		t.Errorf("%d of %d versions are distinct", len(distinct), len(c.oldParts))
+	}
+	if got := int(after.TotalAlloc-before.TotalAlloc) / len(c.oldParts); got > most {
+		t.Errorf("%d bytes allocated for each of %d versions, want at most %d", got, len(c.oldParts), most)
 	}
 }
