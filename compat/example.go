@@ -157,9 +157,8 @@ func oneField(name string, fragments ...string) string {
 // exampleFields is the whole of an example about several fields.
 func exampleFields(fields ...string) string { return "\n" + strings.Join(fields, "\n") + "\n" }
 
-// toleratingRule is a validation rule that accepts a stored value as long as it stays unchanged. With it, a CRD
-// asks more of new values
-// and harms no stored object.
+// toleratingRule is a validation rule that accepts a stored value as long as it stays unchanged. With it, a CRD asks
+// more of new values and harms no stored object.
 func toleratingRule(condition, message string) string {
 	return "x-kubernetes-validations:\n- rule: " + condition + " || oldSelf.hasValue() && self == oldSelf.value()\n" +
 		"  optionalOldSelf: true\n  message: " + message

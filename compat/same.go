@@ -1,17 +1,15 @@
 package compat
 
-// Do two schemas say the same, texts for people aside? The question is asked of thousands of subtrees. For
-// example, a new description
-// changes nothing.
+// Do two schemas say the same, texts for people aside? The question is asked of thousands of subtrees. For example, a
+// new description changes nothing.
 
 import (
 	"hash/maphash"
 	"reflect"
 )
 
-// schemaFields are the indexes of the fields of a schema that are no texts for people. A keyword that
-// Kubernetes adds is compared like the
-// others.
+// schemaFields are the indexes of the fields of a schema that are no texts for people. A keyword that Kubernetes adds
+// is compared like the others.
 var schemaFields = func() (out []int) {
 	for i := range reflect.TypeFor[props]().NumField() {
 		switch reflect.TypeFor[props]().Field(i).Name {

@@ -12,9 +12,8 @@ import (
 // JUnit's XML as GitLab and Jenkins read it: a suite for each CRD, a case for each rule with findings. Failing findings are
 // failures, suppressed ones skipped cases. A CRD with neither has one case that passes. Remarks are one skipped case.
 
-// junitSuites is the element that holds all suites. Its counts are the sums of those of the suites. Errors are
-// always 0: what cannot
-// be compared is a finding.
+// junitSuites is the element that holds all suites. Its counts are the sums of those of the suites. Errors are always
+// 0: what cannot be compared is a finding.
 type junitSuites struct {
 	XMLName  xml.Name     `xml:"testsuites"`
 	Name     string       `xml:"name,attr"`
@@ -25,9 +24,8 @@ type junitSuites struct {
 	Suites   []junitSuite `xml:"testsuite"`
 }
 
-// junitSuite is a CRD, in the order of the report. Properties say what was compared. Notes and the counts of
-// objects are its
-// output.
+// junitSuite is a CRD, in the order of the report. Properties say what was compared. Notes and the counts of objects
+// are its output.
 type junitSuite struct {
 	Name       string          `xml:"name,attr"`
 	Tests      int             `xml:"tests,attr"`
@@ -45,8 +43,7 @@ type junitProperty struct {
 }
 
 // junitCase is a rule with its findings. A case that fails has its text in the failure, one that passes has it as output.
-// left are groups
-// whose text did not fit.
+// left are groups whose text did not fit.
 type junitCase struct {
 	Name    string        `xml:"name,attr"`
 	Class   string        `xml:"classname,attr"`

@@ -32,9 +32,8 @@ type LevelInfo struct {
 	Default Severity
 }
 
-// Levels returns all levels, most severe first.
-// Reports and pages sort by this order. The
-// texts are those of documentation and help, too.
+// Levels returns all levels, most severe first. Reports and pages sort by this order. The texts are those of
+// documentation and help, too.
 func Levels() []LevelInfo {
 	return []LevelInfo{
 		{RefusedByAPIServer, "the API server's own validation refuses this update of the CRD", "those who install or upgrade the CRD", Fail},

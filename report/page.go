@@ -469,9 +469,8 @@ func (e *entry) effectOnObjects() string {
 	return fmt.Sprintf("%s of %s %s", brief.Number(e.Objects.Affected), brief.Count(e.Objects.Checked, "stored object"), verb)
 }
 
-// objectsText says how many stored objects findings of the group affect, and names at most limit of them (0:
-// all known ones); empty if none were
-// counted.
+// objectsText says how many stored objects findings of the group affect, and names at most limit of them (0: all known
+// ones); empty if none were counted.
 func (g *group) objectsText(limit int) string {
 	e := g.mostAffectedEntry()
 	if e == nil {

@@ -58,9 +58,8 @@ func paintStyles(s string, color bool) string {
 	return uncolored.Replace(s)
 }
 
-// appendText writes the text. Whether it is dense depends on the number of causes, not of findings: a hundred
-// fields with one
-// cause are one group.
+// appendText writes the text. Whether it is dense depends on the number of causes, not of findings: a hundred fields
+// with one cause are one group.
 func appendText(b *bytes.Buffer, r *Report, o Options) error {
 	t := textPrinter{Options: o, page: newPage(r, o), witness: textWitnesses, told: map[string][]toldCause{}}
 	t.dense = !o.Verbose && t.page.countCauses() > textFullGroups
