@@ -34,6 +34,9 @@ func (r *Revision) Same(o *Revision) bool { return sameSources(r.Sources, o.Sour
 // historyWith returns the inventory's history with the new revision in front, the newest first.
 func (v *Inventory) historyWith(next *Inventory) []Revision {
 	list := v.History
+	if len(list) == 0 && len(v.Sources) > 0 && v.Finished != nil { // older versions have not recorded more
+		list = []Revision{{v.Sources, v.Finished, len(v.Objects)}}
+	}
 	now := Revision{next.Sources, next.Finished, len(next.Objects)}
 	if len(list) > 0 && list[0].Same(&now) {
 		return list

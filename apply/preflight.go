@@ -39,10 +39,13 @@ func Preflights() []Preflight {
 	}
 }
 
-// Preflight runs the preflights on a plan that are enabled, by their names, whatever the findings are. The caller decides what fails,
-// by the severities of the findings and its configuration. An error, of type [*PreflightError], means that a preflight could not run.
+// Preflight runs the preflights on a plan that are enabled, by their names, whatever the findings are; nil enables
+// [CRDUpgradeSafety] alone. The caller decides what fails, by the severities of the findings and its configuration. An error, of type [*PreflightError], means that a preflight could not run.
 // Then the caller must not apply the plan.
 func (a *Applier) Preflight(ctx context.Context, p *Plan, enabled func(name string) bool) (*PreflightResult, error) {
+	if enabled == nil {
+		enabled = func(name string) bool { return name == CRDUpgradeSafety }
+	}
 	out := &PreflightResult{Found: map[string][]report.CRD{}}
 	run := slices.DeleteFunc(Preflights(), func(f Preflight) bool { return !enabled(f.Name) })
 	if len(run) == 0 {

@@ -4,8 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
 	"slices"
+	"strings"
 	"sync"
 
 	corev1 "k8s.io/api/core/v1"
@@ -19,7 +19,6 @@ import (
 	"k8s.io/client-go/discovery"
 	"k8s.io/client-go/kubernetes/scheme"
 
-	"sluice.dev/internal/brief"
 	"sluice.dev/internal/cluster"
 )
 
@@ -33,8 +32,26 @@ var ErrProtected = errors.New("nothing was deleted")
 // immortalNamespaces).
 var immortal = []string{metav1.NamespaceDefault, metav1.NamespaceSystem, metav1.NamespacePublic, corev1.NamespaceNodeLease}
 
-// namesFirst names the first few objects that are deleted with another one, and says how many more there are.
-func namesFirst(taken []string) string { return brief.FirstNames(taken, 3) }
+// taken counts the objects that are deleted with another one.
+type taken struct {
+	count    int
+	examples []string
+}
+
+func (t *taken) addExample(id ID) {
+	const most = 3
+	if t.count++; t.count <= most {
+		t.examples = append(t.examples, id.String())
+	}
+}
+
+func (t *taken) String() string {
+	text := strings.Join(t.examples, ", ")
+	if n := t.count - len(t.examples); n > 0 {
+		text += fmt.Sprintf(" and %d more", n)
+	}
+	return text
+}
 
 // protectRemovals decides about the namespaces and CRDs among the removals. Objects that this user cannot read are in [Plan.Err].
 func (a *Applier) protectRemovals(ctx context.Context, p *Plan) error {
@@ -52,9 +69,6 @@ func (a *Applier) protectRemovals(ctx context.Context, p *Plan) error {
 }
 
 // protectOne decides about one removal, and counts the objects that are deleted with it.
-//
-// r.Action and r.Reason get the decision, and r.Takes what would be deleted too. It runs when the plan is made and again just before
-// the deletion, because other objects may have come since.
 func (a *Applier) protectOne(ctx context.Context, p *Plan, r *Removal) error {
 	if r.Action != Delete {
 		return nil
@@ -75,10 +89,10 @@ func (a *Applier) protectOne(ctx context.Context, p *Plan, r *Removal) error {
 			r.keepProtected("its other objects cannot be listed, so it stays; --allow-delete-namespaces deletes it anyway: " + err.Error())
 			return nil //nolint:nilerr // it is the reason
 		}
-		if len(others) == 0 {
+		if others.count == 0 {
 			return nil
 		}
-		r.Takes = fmt.Sprintf("%d objects that are not the app's: %s", len(others), namesFirst(others))
+		r.Takes = fmt.Sprintf("%d objects that are not the app's: %s", others.count, &others)
 		if !p.request.AllowDeleteNamespaces {
 			r.keepProtected("it has " + r.Takes + "; --allow-delete-namespaces deletes it and them")
 		}
@@ -98,12 +112,12 @@ func (a *Applier) protectCRD(ctx context.Context, p *Plan, r *Removal) error {
 	case isOfOneKind(ctx, err) && !apierrors.IsForbidden(err):
 		r.keepProtected("its stored objects cannot be listed, so it stays; --allow-delete-crds deletes it and them: " + err.Error())
 		return nil
-	case err != nil || len(stored) == 0:
+	case err != nil || stored.count == 0:
 		return err
 	}
-	r.Takes = fmt.Sprintf("%d stored objects: %s", len(stored), namesFirst(stored))
+	r.Takes = fmt.Sprintf("%d stored objects: %s", stored.count, &stored)
 	if !p.request.AllowDeleteCRDs {
-		r.keepProtected(fmt.Sprintf("it has stored objects, %d of them: %s; --allow-delete-crds deletes it and them", len(stored), namesFirst(stored)))
+		r.keepProtected(fmt.Sprintf("it has stored objects, %d of them: %s; --allow-delete-crds deletes it and them", stored.count, &stored))
 	}
 	return nil
 }
@@ -111,52 +125,49 @@ func (a *Applier) protectCRD(ctx context.Context, p *Plan, r *Removal) error {
 // keepProtected keeps an object whose deletion would delete other objects.
 func (r *Removal) keepProtected(reason string) { r.Action, r.Reason, r.protected = Keep, reason, true }
 
-// storedBeside names the stored objects of a CRD that are no removals themselves.
-func (a *Applier) storedBeside(ctx context.Context, p *Plan, r *Removal) (taken []string, err error) {
+// storedBeside counts the stored objects of a CRD that are no removals themselves.
+func (a *Applier) storedBeside(ctx context.Context, p *Plan, r *Removal) (taken, error) {
 	crd, err := a.client.reads.CRD(ctx, r.Name)
 	if err != nil || crd == nil {
-		return nil, err
+		return taken{}, err
 	}
 	if !apihelpers.IsCRDConditionTrue(crd, apiextensionsv1.Established) {
-		return nil, nil // the CRD never served anything, so it has no stored objects
+		return taken{}, nil // the CRD never served anything, so it has no stored objects
 	}
 	version := cluster.ListedVersion(crd)
 	if version == "" {
-		return []string{"it serves no version, so they cannot be listed"}, nil
+		return taken{1, []string{"it serves no version, so they cannot be listed"}}, nil
 	}
 	going := map[string]bool{}
-	for o := range eachOf(p.Removals) {
-		if o.Group == crd.Spec.Group && o.Kind == crd.Spec.Names.Kind && o.Action == Delete && o.live != nil {
+	for i := range p.Removals {
+		if o := &p.Removals[i]; o.Group == crd.Spec.Group && o.Kind == crd.Spec.Names.Kind && o.Action == Delete && o.live != nil {
 			going[o.live.uid] = true
 		}
 	}
+	var out taken
 	err = a.client.hurried().listMetadata(ctx, listPath(crd.Spec.Group, version, crd.Spec.Names.Plural, ""), "", func(m *metav1.PartialObjectMetadata) {
 		if !going[string(m.UID)] {
-			taken = append(taken, ID{crd.Spec.Group, crd.Spec.Names.Kind, m.Namespace, m.Name}.String())
+			out.addExample(ID{crd.Spec.Group, crd.Spec.Names.Kind, m.Namespace, m.Name})
 		}
 	})
 	if apierrors.IsNotFound(err) {
-		return nil, nil // already gone
+		return taken{}, nil // already gone
 	}
-	return taken, err
+	return out, err
 }
 
-// othersIn names the objects in a namespace that should stay, sorted. It leaves out objects of the app, objects whose owner is deleted
+// othersIn counts the objects in a namespace that should stay. It leaves out objects of the app, objects whose owner is deleted
 // too, and objects that Kubernetes creates in each namespace.
-func (a *Applier) othersIn(ctx context.Context, p *Plan, namespace string) (others []string, err error) {
+func (a *Applier) othersIn(ctx context.Context, p *Plan, namespace string) (taken, error) {
 	kinds, err := a.deletableKinds()
 	if err != nil {
-		return nil, err
+		return taken{}, err
 	}
 	owners := a.ownersOf(p, kinds)
 	kinds = slices.DeleteFunc(slices.Clone(kinds), func(k servedKind) bool { return !k.namespaced })
 	client := a.client.hurried()
+	var out taken
 	var mu sync.Mutex
-	add := func(id ID) {
-		mu.Lock()
-		defer mu.Unlock()
-		others = append(others, id.String())
-	}
 	err = forEachIndex(ctx, len(kinds), cap(a.client.slots), func(ctx context.Context, i int) error {
 		k := kinds[i]
 		err := client.listMetadata(ctx, listPath(k.group, k.version, k.resource, namespace), "", func(m *metav1.PartialObjectMetadata) {
@@ -164,19 +175,23 @@ func (a *Applier) othersIn(ctx context.Context, p *Plan, namespace string) (othe
 			if p.isOurs(id, m) || slices.Contains(everywhere, ID{k.group, k.kind, "", m.Name}) || len(m.OwnerReferences) > 0 && !owners.anyOwnerStays(ctx, m.OwnerReferences) {
 				return
 			}
-			add(id)
+			mu.Lock()
+			defer mu.Unlock()
+			out.addExample(id)
 		})
 		if apierrors.IsNotFound(err) || apierrors.IsMethodNotSupported(err) {
 			return nil // it was removed a moment ago
 		}
 		if isOfOneKind(ctx, err) && !apierrors.IsForbidden(err) {
-			add(ID{k.group, k.kind, namespace, "(cannot be listed: " + err.Error() + ")"})
+			mu.Lock()
+			defer mu.Unlock()
+			out.addExample(ID{k.group, k.kind, namespace, "(cannot be listed: " + err.Error() + ")"})
 			return nil
 		}
 		return err
 	})
-	slices.Sort(others)
-	return others, err
+	slices.Sort(out.examples)
+	return out, err
 }
 
 // everywhere lists the objects that Kubernetes creates in each namespace.
@@ -208,8 +223,6 @@ type owners struct {
 	stays map[types.UID]bool
 }
 
-// ownersOf returns the owners for a plan: its removals count as gone from the start, and all other owners are looked up when they are
-// asked for.
 func (a *Applier) ownersOf(p *Plan, kinds []servedKind) *owners {
 	o := &owners{client: a.client.hurried(), kinds: map[schema.GroupKind]servedKind{}, stays: map[types.UID]bool{}}
 	for _, k := range kinds {
@@ -217,8 +230,8 @@ func (a *Applier) ownersOf(p *Plan, kinds []servedKind) *owners {
 			o.kinds[schema.GroupKind{Group: k.group, Kind: k.kind}] = k
 		}
 	}
-	for r := range eachOf(p.Removals) {
-		if r.Action == Delete && r.live != nil {
+	for i := range p.Removals {
+		if r := &p.Removals[i]; r.Action == Delete && r.live != nil {
 			o.stays[types.UID(r.live.uid)] = false
 		}
 	}
@@ -230,9 +243,6 @@ func (o *owners) anyOwnerStays(ctx context.Context, refs []metav1.OwnerReference
 	return slices.ContainsFunc(refs, func(ref metav1.OwnerReference) bool { return o.ownerStays(ctx, ref) })
 }
 
-// ownerStays reports whether one owner stays. An owner in the namespace, or of a kind that is not served, does not. An owner that has
-// owners itself stays only as long as one of them does, as the garbage collector has it
-// (k8s.io/kubernetes/pkg/controller/garbagecollector). Each owner is read once.
 func (o *owners) ownerStays(ctx context.Context, ref metav1.OwnerReference) bool {
 	gv, err := schema.ParseGroupVersion(ref.APIVersion)
 	k, ok := o.kinds[schema.GroupKind{Group: gv.Group, Kind: ref.Kind}]
@@ -263,10 +273,14 @@ func (o *owners) ownerStays(ctx context.Context, ref metav1.OwnerReference) bool
 
 // marksIn returns the meaning of the annotations and labels of other tools.
 func marksIn(m *metav1.PartialObjectMetadata) marks {
-	texts := map[string]string{}
-	maps.Copy(texts, m.Labels)
-	maps.Copy(texts, m.Annotations)
-	return marksOfTexts(texts)
+	texts := func(list map[string]string) map[string]any {
+		out := map[string]any{}
+		for k, v := range list {
+			out[k] = v
+		}
+		return out
+	}
+	return marksOf(map[string]any{"metadata": map[string]any{"labels": texts(m.Labels), "annotations": texts(m.Annotations)}})
 }
 
 // servedKind is a kind that the server serves.
@@ -275,9 +289,9 @@ type servedKind struct {
 	namespaced                     bool
 }
 
-// deletableKinds returns the kinds whose objects can be listed and deleted, each in the version that the server prefers. Kinds that
-// cannot be deleted have no objects of their own, such as the metrics of Pods. If some groups do not answer, deletableKinds returns an
-// error and the kinds of the other groups.
+// deletableKinds returns the kinds whose objects can be listed and deleted, each in the version that the server prefers. Kinds that cannot
+// be deleted have no objects of their own, such as the metrics of Pods. If some groups do not answer, kinds returns an error and
+// the kinds of the other groups.
 func (a *Applier) deletableKinds() ([]servedKind, error) {
 	client, err := discovery.NewDiscoveryClientForConfig(a.client.config)
 	if err != nil {
@@ -299,9 +313,9 @@ func (a *Applier) deletableKinds() ([]servedKind, error) {
 	return out, failed
 }
 
-// deletionTurn is the position of a removal in the deletion. Custom resources come first: the controllers that remove their
-// finalizers, and the webhooks that convert and judge them, must still run. Their CRDs follow. Admission configuration goes before the
-// webhooks that it calls, workloads go before the objects that they start from, and namespaces are last.
+// deletionTurn is the position of a removal in the deletion. Custom resources come first: the controllers that remove their finalizers, and
+// the webhooks that convert and judge them, must still run. Their CRDs follow. Admission configuration goes before the webhooks
+// that it calls, workloads go before the objects that they start from, and namespaces are last.
 func (r *Removal) deletionTurn() int {
 	switch builtIn := r.Group == "" || slices.Contains(builtInGroups, r.Group) || scheme.Scheme.IsGroupRegistered(r.Group); {
 	case isNamespace(r.ID):

@@ -5,7 +5,6 @@ package feature
 // about the stored object are kept while one request is judged, so that the work stays linear.
 
 import (
-	"bytes"
 	"maps"
 	"math"
 	"slices"
@@ -126,10 +125,17 @@ func (s *stored) visitAt(v any, g *gate, trail []place, do func(any) bool, benea
 	return do(v)
 }
 
-// atItem continues with the items that have the identity of the new one.
+// atItem continues with the items that have the identity of the new one: usually the one at the same index.
 func (s *stored) atItem(list []any, step Step, g *gate, trail []place, do func(any) bool, beneath func([]any, Path)) bool {
-	for _, i := range s.indexItems(list, step)[step.identityOf(trail[0].item)] {
-		if !s.visitAt(list[i], g, trail[1:], do, beneath) {
+	p, guess := trail[0], -1
+	if p.index < len(list) && step.sameIdentity(list[p.index], p.item) {
+		guess = p.index
+		if !s.visitAt(list[guess], g, trail[1:], do, beneath) {
+			return false
+		}
+	}
+	for _, i := range s.indexItems(list, step)[step.identityOf(p.item)] {
+		if i != guess && !s.visitAt(list[i], g, trail[1:], do, beneath) {
 			return false
 		}
 	}
@@ -176,6 +182,24 @@ func (s Step) identityOf(item any) string {
 	return string(b)
 }
 
+// sameIdentity reports whether two items have the same identity.
+func (s Step) sameIdentity(a, b any) bool {
+	if s.Set {
+		return equalValues(a, b)
+	}
+	x, ok := a.(map[string]any)
+	y, ok2 := b.(map[string]any)
+	if !ok || !ok2 {
+		return ok == ok2
+	}
+	for _, k := range s.Keys {
+		if !equalValues(x[k], y[k]) {
+			return false
+		}
+	}
+	return true
+}
+
 // usesOf returns the uses of a gate beneath a list.
 func (s *stored) usesOf(list []any, g *gate, rest Path) *usesIn {
 	key := listGate{&list[0], g}
@@ -204,23 +228,86 @@ func (s *stored) usesOf(list []any, g *gate, rest Path) *usesIn {
 	return u
 }
 
-// maxNesting bounds the depth of values that are compared; what is deeper does not count. JSON in the API server is at most 10,000
+// maxNesting bounds the depth of values that are compared; deeper ones equal nothing. JSON in the API server is at most 10,000
 // deep.
 const maxNesting = 10_000
 
 // equalValues reports whether two values are the same; 1 and 1.0 are, and null is the same as a field that is not there.
-func equalValues(a, b any) bool { return bytes.Equal(appendCanonical(nil, a), appendCanonical(nil, b)) }
+func equalValues(a, b any) bool { return equalAt(a, b, maxNesting, false) }
 
-// equalToNull is equalValues, except that null is a value of its own: stored objects have null if a schema says nullable.
-func equalToNull(a, b any) bool {
-	return bytes.Equal(canonicalAt(nil, a, maxNesting, true), canonicalAt(nil, b, maxNesting, true))
+// equalToNull is equal, except that null is a value of its own: stored objects have null if a schema says nullable.
+func equalToNull(a, b any) bool { return equalAt(a, b, maxNesting, true) }
+
+func equalAt(a, b any, depth int, null bool) bool {
+	if depth == 0 {
+		return false
+	}
+	switch a := a.(type) {
+	case map[string]any:
+		b, ok := b.(map[string]any)
+		return ok && equalFields(a, b, depth, null)
+	case []any:
+		b, ok := b.([]any)
+		return ok && slices.EqualFunc(a, b, func(x, y any) bool { return equalAt(x, y, depth-1, null) })
+	case string:
+		b, ok := b.(string)
+		return ok && a == b
+	case bool:
+		b, ok := b.(bool)
+		return ok && a == b
+	case nil:
+		return b == nil
+	}
+	x, ok := numberOf(a)
+	y, ok2 := numberOf(b)
+	return ok && ok2 && x == y
+}
+
+func equalFields(a, b map[string]any, depth int, null bool) bool {
+	n := 0
+	for k, v := range a {
+		if v == nil && !null {
+			continue
+		}
+		n++
+		other, there := b[k]
+		if null && !there || !equalAt(v, other, depth-1, null) {
+			return false
+		}
+	}
+	for _, v := range b {
+		if v != nil || null {
+			n--
+		}
+	}
+	return n == 0
+}
+
+// numberOf returns an integral number as itself, and another as its bits and true.
+func numberOf(v any) (n struct {
+	n      int64
+	broken bool
+}, ok bool,
+) {
+	switch v := v.(type) {
+	case int64:
+		n.n = v
+		return n, true
+	case float64:
+		if v == math.Trunc(v) && math.Abs(v) < 1<<62 {
+			n.n = int64(v)
+			return n, true
+		}
+		n.n, n.broken = int64(math.Float64bits(v)), true //nolint:gosec // the bits, not the number
+		return n, true
+	}
+	return n, false
 }
 
 // appendCanonical appends bytes that are the same for two values if and only if the values are equal.
-func appendCanonical(b []byte, v any) []byte { return canonicalAt(b, v, maxNesting, false) }
+func appendCanonical(b []byte, v any) []byte { return canonicalAt(b, v, maxNesting) }
 
-// canonicalAt is appendCanonical for a value that has depth levels at most. Fields with null are left out unless null counts.
-func canonicalAt(b []byte, v any, depth int, null bool) []byte {
+func canonicalAt(b []byte, v any, depth int) []byte {
 	if depth == 0 {
 		return append(b, '!')
 	}
@@ -228,18 +315,17 @@ func canonicalAt(b []byte, v any, depth int, null bool) []byte {
 	case map[string]any:
 		b = append(b, '{')
 		for _, k := range slices.Sorted(maps.Keys(v)) {
-			if v[k] != nil || null {
-				b = canonicalAt(appendText(b, k), v[k], depth-1, null)
+			if v[k] != nil {
+				b = canonicalAt(appendText(b, k), v[k], depth-1)
 			}
 		}
 		return append(b, '}')
 	case []any:
 		b = append(b, '[')
 		for _, x := range v {
-			b = canonicalAt(b, x, depth-1, null)
+			b = canonicalAt(b, x, depth-1)
 		}
 		return append(b, ']')
-	// Each type has a letter, so that "1" and 1 differ.
 	case string:
 		return appendText(append(b, 's'), v)
 	case bool:
@@ -249,15 +335,17 @@ func canonicalAt(b []byte, v any, depth int, null bool) []byte {
 		return append(b, 'f')
 	case nil:
 		return append(b, '0')
-	case int64:
-		return append(strconv.AppendInt(append(b, 'n'), v, 10), ';')
-	case float64:
-		if v == math.Trunc(v) && math.Abs(v) < 1<<62 {
-			return canonicalAt(b, int64(v), depth, null)
-		}
-		return append(strconv.AppendUint(append(b, 'b'), math.Float64bits(v), 10), ';')
 	}
-	return append(b, '?')
+	n, ok := numberOf(v)
+	switch {
+	case !ok:
+		return append(b, '?')
+	case n.broken:
+		b = append(b, 'b')
+	default:
+		b = append(b, 'n')
+	}
+	return append(strconv.AppendInt(b, n.n, 10), ';')
 }
 
 // appendText writes a string so that no other written string begins with it.

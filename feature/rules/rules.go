@@ -173,15 +173,21 @@ func (e *losing) fateOfCall(c ast.CallExpr, at int, want bool) feature.Fate {
 	case c.FunctionName() == "hasValue" && c.IsMemberFunction() && e.stepOf(c.Target()) == len(e.path):
 		return fateOfPresence(want)
 	}
+	return e.fateOfArguments(c)
+}
+
+// fateOfArguments is the fate of a call that depends on its arguments in an unknown way.
+func (e *losing) fateOfArguments(c ast.CallExpr) feature.Fate {
+	args := c.Args()
 	out := feature.Apart
 	if c.IsMemberFunction() {
 		args = append([]ast.Expr{c.Target()}, args...)
 	}
 	for _, a := range args {
-		switch {
-		case e.isError(a):
+		switch is := e.mustBeTrue(a); {
+		case is == feature.Violated && e.fateOf(a, false) == feature.Violated: // an error
 			return feature.Violated
-		case e.mustBeTrue(a) != feature.Apart, comparesWholes[c.FunctionName()] && e.holdsPath(a):
+		case is != feature.Apart, comparesWholes[c.FunctionName()] && e.holdsPath(a):
 			out = feature.Open
 		}
 	}
@@ -194,11 +200,6 @@ func fateOfPresence(want bool) feature.Fate {
 		return feature.Violated
 	}
 	return feature.Holds
-}
-
-// isError reports whether the expression reads the lost field, which is an error, so that it is neither true nor false.
-func (e *losing) isError(x ast.Expr) bool {
-	return e.mustBeTrue(x) == feature.Violated && e.fateOf(x, false) == feature.Violated
 }
 
 // comparesWholes are the operators whose result depends on all that is in their operands.
@@ -233,10 +234,14 @@ func isOptional(x ast.Expr) bool {
 // not depend on the field may have another value nevertheless.
 func (e *losing) fateOfConditional(c, yes, no ast.Expr, want bool) feature.Fate {
 	taken := yes
-	switch is, isNot := e.mustBeTrue(c), e.fateOf(c, false); {
-	case is == feature.Violated && isNot == feature.Violated: // an error
+	is, isNot := e.mustBeTrue(c), feature.Open
+	if is == feature.Violated {
+		isNot = e.fateOf(c, false)
+	}
+	switch {
+	case isNot == feature.Violated: // an error
 		return feature.Violated
-	case is == feature.Violated && isNot == feature.Holds:
+	case isNot == feature.Holds:
 		taken = no
 	case is != feature.Holds:
 		return joinFates(joinFates(is, e.fateOf(yes, want)), e.fateOf(no, want))

@@ -1,6 +1,7 @@
 package rules_test
 
 import (
+	"strings"
 	"testing"
 
 	"sluice.dev/feature"
@@ -49,6 +50,7 @@ func TestRuleWithout(t *testing.T) {
 		{"list[*].f", "!has(self.list) || self.list.all(x, has(x.f))", feature.Open},
 		{"list[*].a[*].f", "self.list.all(x, x.a.all(y, y.f > 1))", feature.Violated},
 		{"list[*].f", "self.list.size() > 1", feature.Apart},
+		{"f", "(has(self.a) ? 1 : 0)" + strings.Repeat(" + (has(self.a) ? 1 : 0)", 40) + " == 1", feature.Apart},
 		{"f", "self.f ==", feature.Apart},
 	} {
 		path, err := feature.ParsePath(tt.path)

@@ -146,9 +146,15 @@ func (g *gitRepo) treeOf(ctx context.Context, rev string) (string, error) {
 		return "", err
 	}
 	if _, err := g.runGit(ctx, "rev-parse", "--verify", "--quiet", rev+"^{object}"); err != nil {
+		if ctx.Err() != nil {
+			return "", ctx.Err()
+		}
 		return "", fmt.Errorf("%w %q in this repository%s", ErrUnknownRevision, rev, g.shallowAdvice(ctx))
 	}
 	tree, err := g.lineOf(ctx, "rev-parse", "--verify", "--quiet", rev+"^{tree}")
+	if ctx.Err() != nil {
+		return "", ctx.Err()
+	}
 	if err != nil {
 		return "", fmt.Errorf("%w: %q is no commit and no tree", ErrUnknownRevision, rev)
 	}

@@ -279,7 +279,10 @@ func FindInRevision(ctx context.Context, rev string, names []string, opts Option
 	src := Source{Kind: Git, Rev: rev}
 	r := &reader{loader: newLoader(src.String(), opts)}
 	found := map[string][]Document{}
-	return found, asSourceError(ctx, src.String(), r.findInTree(ctx, rev, names, found))
+	if err := r.findInTree(ctx, rev, names, found); err != nil {
+		return nil, asSourceError(ctx, src.String(), err)
+	}
+	return found, nil
 }
 
 // Gone returns those of the documents of a revision whose files a source of the same repository does not have: it
@@ -443,7 +446,10 @@ func GitRange(ctx context.Context, arg string, paths []string, opts Options) (ol
 		if inside, err := g.lineOf(ctx, "rev-parse", "--is-inside-work-tree"); err == nil && inside != "true" {
 			return fail(fmt.Errorf("this repository has no work tree to compare with; name two revisions, as in %s...main", base))
 		}
-		if first, _ := g.commitOf(ctx, "HEAD"); base == "HEAD" && first == "" {
+		if base != "HEAD" {
+			return old, next, err
+		}
+		if first, _ := g.commitOf(ctx, "HEAD"); first == "" {
 			// Before the first commit, everything is new.
 			old.Rev, err = g.lineOf(ctx, "hash-object", "-t", "tree", "--stdin") // the empty tree, which git knows in each repository
 			old.Note = "this repository has no commit yet, so every CRD is new"

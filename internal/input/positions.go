@@ -76,6 +76,28 @@ type document struct {
 
 	once sync.Once
 	root *yamlv3.Node // nil where the library that knows places cannot read the text
+
+	mu    sync.Mutex
+	index map[*yamlv3.Node]map[string]int // the places of the keys of mappings that were looked into
+}
+
+// keyIndex returns the index of the key in the content of a mapping, -1 if it is not there.
+func (d *document) keyIndex(mapping *yamlv3.Node, key string) int {
+	keys, ok := d.index[mapping]
+	if !ok {
+		keys = make(map[string]int, len(mapping.Content)/2)
+		for i := len(mapping.Content)/2*2 - 2; i >= 0; i -= 2 {
+			keys[mapping.Content[i].Value] = i // the first one of equals counts
+		}
+		if d.index == nil {
+			d.index = map[*yamlv3.Node]map[string]int{}
+		}
+		d.index[mapping] = keys
+	}
+	if i, ok := keys[key]; ok {
+		return i
+	}
+	return -1
 }
 
 // surrogates are the halves of a character as JSON writes them; YAML refuses them.
@@ -103,10 +125,12 @@ func (d *document) findPosition(path []string) (report.Position, bool) {
 	if d.root == nil {
 		return pos, false
 	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
 	n := d.root
 	for _, s := range path {
 		var place *yamlv3.Node
-		if place, n = childOf(n, s, 0); n == nil {
+		if place, n = d.childOf(n, s, 0); n == nil {
 			return pos, false
 		}
 		pos.Line, pos.Column = place.Line+d.line-1, place.Column
@@ -117,22 +141,20 @@ func (d *document) findPosition(path []string) (report.Position, bool) {
 // childOf finds the child s of n: the node whose place counts and the value, nil if there is none. It looks
 // through aliases and merge keys. A key that stands in the mapping itself takes precedence over one that is merged
 // into it.
-func childOf(n *yamlv3.Node, s string, depth int) (place, value *yamlv3.Node) {
+func (d *document) childOf(n *yamlv3.Node, s string, depth int) (place, value *yamlv3.Node) {
 	if depth > maxListDepth {
 		return nil, nil
 	}
 	switch n.Kind {
 	case yamlv3.AliasNode:
-		return childOf(n.Alias, s, depth+1)
+		return d.childOf(n.Alias, s, depth+1)
 	case yamlv3.SequenceNode:
 		if i, err := strconv.Atoi(s); err == nil && i >= 0 && i < len(n.Content) {
 			return n.Content[i], n.Content[i]
 		}
 	case yamlv3.MappingNode:
-		for i := 0; i+1 < len(n.Content); i += 2 { // of equal keys, the first one counts
-			if n.Content[i].Value == s {
-				return n.Content[i], n.Content[i+1]
-			}
+		if i := d.keyIndex(n, s); i >= 0 {
+			return n.Content[i], n.Content[i+1]
 		}
 		for i := 0; i+1 < len(n.Content); i += 2 {
 			if n.Content[i].Value != "<<" {
@@ -143,7 +165,7 @@ func childOf(n *yamlv3.Node, s string, depth int) (place, value *yamlv3.Node) {
 				from = from[0].Content
 			}
 			for _, m := range from {
-				if place, value = childOf(m, s, depth+1); value != nil {
+				if place, value = d.childOf(m, s, depth+1); value != nil {
 					return place, value
 				}
 			}

@@ -189,16 +189,19 @@ func (f *follower[T]) all(ctx context.Context) snapshot[T] {
 	if f.world.lacks != nil {
 		return snapshot[T]{Err: f.world.lacks}
 	}
+	first := false
 	f.start.Do(func() {
+		first = true
 		f.scope = f.only
 		go f.run(f.world.ctx) //nolint:contextcheck // it outlives the request
-		// A short list is there by then, and the page need not be drawn twice.
+	})
+	if first { // a short list is there by then, and the page need not be drawn twice
 		select {
 		case <-f.known:
 		case <-ctx.Done():
 		case <-time.After(700 * time.Millisecond):
 		}
-	})
+	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	s := snapshot[T]{Items: make([]T, 0, len(f.items)), Complete: f.complete, Err: f.err}

@@ -153,7 +153,7 @@ func imageOf(p params) pin {
 	}
 	// The library knows which names are those of Docker Hub, but for this one.
 	if file, ok := strings.CutPrefix(text, "registry-1.docker.io/"); ok {
-		text = file
+		text = "index.docker.io/" + file
 	}
 	tag, err := name.NewTag(text)
 	if err != nil {

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"time"
 )
 
@@ -42,17 +43,34 @@ func (s *store) makeRoom() bool {
 	return removed
 }
 
-// openStoreIn opens the folder. If its file system is full, it removes the mirrors, which are a cache, and tries again. The error is
-// errDiskFull if that does not help.
+// openStoreIn opens the folder, and makes room in it if its file system is full: mirrors are a cache. The error is errDiskFull if that
+// does not help.
 func openStoreIn(root string, limit int64, files *catfiles, index *indexer) (*store, error) {
-	s, err := openStore(root, limit, files, index)
-	if err = diskError(err); errors.Is(err, errDiskFull) && os.RemoveAll(filepath.Join(root, mirrorsDir)) == nil {
-		s, err = openStore(root, limit, files, index)
+	for {
+		s, err := openStore(root, limit, files, index)
+		if err == nil {
+			return s, nil
+		}
+		if err = diskError(err); !errors.Is(err, errDiskFull) || !removeOldest(filepath.Join(root, mirrorsDir)) {
+			return nil, err
+		}
 	}
-	if err != nil {
-		return nil, diskError(err)
+}
+
+// removeOldest removes the entry of a folder with the oldest change.
+func removeOldest(dir string) bool {
+	entries, err := os.ReadDir(dir)
+	if err != nil || len(entries) == 0 {
+		return false
 	}
-	return s, nil
+	changed := func(e os.DirEntry) (at time.Time) {
+		if info, err := e.Info(); err == nil {
+			at = info.ModTime()
+		}
+		return at
+	}
+	oldest := slices.MinFunc(entries, func(a, b os.DirEntry) int { return changed(a).Compare(changed(b)) })
+	return os.RemoveAll(filepath.Join(dir, oldest.Name())) == nil
 }
 
 // openAside opens a store for one request after the other in a place that has room: the folder for temporary files, or memory. The

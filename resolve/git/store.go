@@ -527,8 +527,8 @@ func (s *store) adoptLoose(m *mirror, from string) error {
 	return m.adoptFiles(found, func(file string) string { return filepath.Base(filepath.Dir(file)) })
 }
 
-// adoptFiles moves files, in their order, into folders of the mirror's objects. A file that is there already stays: its name says what
-// it has.
+// adoptFiles moves files, in their order, into folders of the mirror's objects. A loose object that is there already stays: its name says
+// what it has. A pack that is fetched again replaces the one that is there, which may be damaged.
 func (m *mirror) adoptFiles(files []string, folder func(file string) string) error {
 	var size int64
 	for _, file := range files {
@@ -541,7 +541,7 @@ func (m *mirror) adoptFiles(files []string, folder func(file string) string) err
 			return diskError(err)
 		}
 		to := filepath.Join(dir, info.Name())
-		if _, err := os.Lstat(to); err == nil {
+		if _, err := os.Lstat(to); err == nil && folder(file) != "pack" {
 			continue
 		}
 		if err := os.Rename(file, to); err != nil {

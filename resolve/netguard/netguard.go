@@ -78,9 +78,9 @@ func New(o Options) (*Guard, error) {
 		}
 		tlsConfig.RootCAs = pool
 	}
-	o.ConnectTimeout = cmp.Or(o.ConnectTimeout, 10*time.Second)
-	o.HeaderTimeout = cmp.Or(o.HeaderTimeout, 30*time.Second)
-	o.IdleTimeout = cmp.Or(o.IdleTimeout, 30*time.Second)
+	o.ConnectTimeout = cmp.Or(max(o.ConnectTimeout, 0), 10*time.Second)
+	o.HeaderTimeout = cmp.Or(max(o.HeaderTimeout, 0), 30*time.Second)
+	o.IdleTimeout = cmp.Or(max(o.IdleTimeout, 0), 30*time.Second)
 	g := &Guard{opts: o, allow: allow}
 	if o.Proxy != nil {
 		for _, p := range []string{o.Proxy.HTTPProxy, o.Proxy.HTTPSProxy} {

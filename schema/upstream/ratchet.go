@@ -77,7 +77,11 @@ func (n *shapeNode) correlatesItem(item any) sameness {
 // distinctKeys reports whether a list of type map certainly has no key twice. It knows lists with one or two keys whose values are texts,
 // integers or booleans: with several keys, the library compares the texts of the values, and 1 and 1.0 have the same text.
 func (n *shapeNode) distinctKeys(list []any) bool {
-	if len(n.listKeys) == 0 || len(n.listKeys) > 2 {
+	switch {
+	case len(list) == 1:
+		_, ok := list[0].(map[string]any)
+		return ok
+	case len(n.listKeys) == 0 || len(n.listKeys) > 2:
 		return len(list) == 0
 	}
 	seen := make(map[[2]any]bool, len(list))

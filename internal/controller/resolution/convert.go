@@ -165,7 +165,7 @@ func eachWithin(dec *json.Decoder, open json.Delim, f func() error) (there bool,
 		return false, err
 	}
 	if token != open {
-		return false, fmt.Errorf("no %s", open)
+		return false, fmt.Errorf("no %s", map[json.Delim]string{'{': "object", '[': "array"}[open])
 	}
 	for dec.More() {
 		if err := f(); err != nil {

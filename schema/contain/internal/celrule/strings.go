@@ -291,11 +291,23 @@ func sameLength(lo, hi string) string {
 	if lo[0] == hi[0] {
 		return lo[:1] + sameLength(lo[1:], hi[1:])
 	}
-	alts := []string{lo[:1] + sameLength(lo[1:], strings.Repeat("9", n-1))}
-	if from, to := lo[0]+1, hi[0]-1; from <= to {
+	var alts []string
+	from, to := lo[0], hi[0]
+	if strings.Trim(lo[1:], "0") != "" {
+		alts = append(alts, lo[:1]+sameLength(lo[1:], strings.Repeat("9", n-1)))
+		from++
+	}
+	var last string
+	if strings.Trim(hi[1:], "9") != "" {
+		last = hi[:1] + sameLength(strings.Repeat("0", n-1), hi[1:])
+		to--
+	}
+	if from <= to {
 		alts = append(alts, digitRange(from, to)+anyDigits(n-1))
 	}
-	alts = append(alts, hi[:1]+sameLength(strings.Repeat("0", n-1), hi[1:]))
+	if last != "" {
+		alts = append(alts, last)
+	}
 	return "(?:" + strings.Join(alts, "|") + ")"
 }
 
