@@ -193,7 +193,7 @@ func (f *follower[T]) all(ctx context.Context) snapshot[T] {
 	f.start.Do(func() {
 		first = true
 		f.scope = f.only
-		go f.run(f.world.ctx) //nolint:contextcheck // it outlives the request
+		go f.run(f.world.ctx) // it outlives the request
 	})
 	if first { // a short list is there by then, and the page need not be drawn twice
 		select {

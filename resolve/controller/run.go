@@ -227,13 +227,16 @@ func resolversPart(ctx context.Context, p *process.Process, o Options, own *proc
 	if o.Store != nil {
 		adapter.Store = o.Store
 	}
+	// Publishers tell those who make requests which parameters there are. Nothing waits for them. None starts if a schema is wrong.
+	var publishers []*resolution.SchemaPublisher
 	for _, spec := range rs.Specs {
 		schema, err := spec.Schema()
 		if err != nil {
 			return none, errors.Join(err, rs.Close())
 		}
-		// It tells those who make requests which parameters there are. Nothing waits for it.
-		publisher := &resolution.SchemaPublisher{Kube: p.Kube, Namespace: p.Namespace, Resolver: spec.Name, Schema: schema, Log: p.Log, Clock: p.Clock}
+		publishers = append(publishers, &resolution.SchemaPublisher{Kube: p.Kube, Namespace: p.Namespace, Resolver: spec.Name, Schema: schema, Log: p.Log, Clock: p.Clock})
+	}
+	for _, publisher := range publishers {
 		p.Go(func() { publisher.Run(ctx) })
 	}
 	var waits []<-chan struct{}

@@ -55,6 +55,9 @@ func ConvertObject(object map[string]any, toAPIVersion string) error {
 		delete(metadata, "annotations")
 	}
 	if note != "" {
+		if metadata == nil { // it may be null
+			object["metadata"] = map[string]any{}
+		}
 		return unstructured.SetNestedField(object, note, "metadata", "annotations", resolution.AnnotationV1beta1)
 	}
 	return nil
