@@ -215,9 +215,9 @@ func (c *client) loadOnce(ctx context.Context, namespace, app string) (*Inventor
 // errInventory means that a ConfigMap holds no readable inventory.
 var errInventory = errors.New("the inventory cannot be read")
 
-// unpackInventory returns the inventory that a ConfigMap holds, in any of its three forms. Anybody who may write ConfigMaps in the
-// namespace can write it, so its size is bounded, and its names are checked before they become parts of URLs. The error wraps
-// errInventory.
+// unpackInventory returns the inventory that a ConfigMap holds, in any of its three forms. Every account with the right to write
+// ConfigMaps in the namespace can change it, so unpackInventory bounds its size and checks names before they become parts of URLs.
+// The error wraps errInventory.
 func (c *client) unpackInventory(ctx context.Context, cm *corev1.ConfigMap) (*Inventory, error) {
 	fail := func(err error) (*Inventory, error) {
 		return nil, fmt.Errorf("ConfigMap %s/%s: %w: %w", cm.Namespace, cm.Name, errInventory, err)

@@ -11,9 +11,9 @@ import (
 	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 )
 
-// A user who may read but not write still wants a diff. The server does not run a dry run for such a user, so this file computes what
-// an apply would make of an object. It does not know the schema of the kind: it merges lists by names or indexes, and fills in no
-// defaults. For that reason each result comes with a note. The same estimate helps where a dry run cannot be had for another reason;
+// A user without the right to write still wants a diff. The server refuses such a user a dry run, so this file computes what an apply
+// would make of an object. It does not know the schema of the kind: it merges lists by names or indexes, and fills in no
+// defaults. For that reason each result comes with a note. The same estimate helps if a dry run fails for another reason;
 // see [Applier.tryWithout].
 
 // localNote says why the comparison of an item is done without the server.

@@ -17,8 +17,8 @@ import (
 	"sluice.dev/internal/cluster"
 )
 
-// This file carries out a plan: the dry runs, the record of what may exist from now on, the writes stage by stage, the waits between
-// them, the deletions, and the record of the end. A run that dies at any point is resumed by the same command, since the record is
+// This file carries out a plan: the dry runs, the record of what the writes can create, the writes stage by stage, the waits between
+// them, the deletions, and the record of the end. If a run dies, the same command resumes it, because the record is
 // written before the objects.
 
 // Apply carries out the plan. The caller has run the preflights. Before the first write, the server tries as much as possible by
@@ -168,7 +168,7 @@ func (p *Plan) wasNamespaceFound(it *Item) bool {
 // hasPendingWrites reports whether there is anything to write, in the cluster or in the inventory.
 //
 // An apply that changes nothing writes nothing, not even the time in the inventory. So a delivery that is in order causes no write,
-// and a user who may only read can run the same apply.
+// and a user with the right to read alone can run the same apply.
 func (p *Plan) hasPendingWrites(next *Inventory) bool {
 	have := p.inventory
 	if have.State != Applied || have.resourceVersion == "" || p.Count(Unchanged) < len(p.Items) || p.Count(Delete) > 0 {

@@ -19,7 +19,7 @@ import (
 func (c *comparison) storedAnew(p *part) bool { return p.Storage && c.storageMoves() }
 
 // droppedBefore are the gaps between an old version and the old storage version.
-// It is empty if from itself was the storage version, because nothing was dropped of what it wrote.
+// It is empty if from was the storage version itself: the API server stored all that it wrote.
 func (c *comparison) droppedBefore(ctx context.Context, from *part) told {
 	if s := storageVersionOf(c.oldParts); s != nil && s.Name != from.Name && s.buildSchema() == nil {
 		return gapKeys(c.decidePair(ctx, pair{from, s}))

@@ -113,8 +113,7 @@ func isDataDropped(g *contain.Gap) bool {
 }
 
 // findingOf makes a finding of a change: the first rule that claims it says what it is.
-// The verdict of the prover decides the outcome. A gap with a witness is a violation, at the level of what happens to
-// that object. A gap without one is undecided, except where a rule says that it is a note, or where it could only
+// The prover decides the outcome. A gap with a witness is a violation; its level says what happens to the witness. A gap without one is undecided, except where a rule says that it is a note, or where it could only
 // have been a warning. The texts of a witness that is stuck say why ratcheting does not help, because a reader who
 // knows KEP-4008 would expect it to.
 func (c *comparison) findingOf(ch *change) report.Finding {

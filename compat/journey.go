@@ -186,7 +186,7 @@ func (c *comparison) routeOf(p pair, filler *part) route {
 
 // writtenAgain returns what is stored for the last time, after a label was set under the new CRD: in filler if both CRDs serve it, or, if that
 // is the storage version, in the version to.
-// Only a write that both CRDs take counts: a refused one changes nothing of what is stored.
+// A write counts if both CRDs accept it: a refused write leaves the stored object as it is.
 func (c *comparison) writtenAgain(ctx context.Context, r route, filler *part, stored map[string]any) (map[string]any, error) {
 	var writers []*part
 	if before := findVersion(c.oldParts, filler.Name); before == nil || !before.Served || !isUnchangedSchema(before, filler) || c.storageMoves() { // otherwise it filled in the same before

@@ -18,7 +18,7 @@ import (
 var ofEveryObject = []string{"apiVersion", "kind", "metadata"}
 
 // childSchemas yields the places that p declares one step below itself.
-// The order of properties is not fixed, so whoever collects from it sorts. Junctors and the metadata of embedded
+// The order of properties is random, so callers that collect places sort them. Junctors and the metadata of embedded
 // resources are no places.
 func childSchemas(p *props) iter.Seq2[contain.Step, *props] {
 	return func(yield func(contain.Step, *props) bool) {

@@ -170,7 +170,7 @@ func anySchema() *apiextensionsv1.CustomResourceValidation {
 }
 
 // withoutEqualParts returns d without properties that other has too, where nothing around them needs them in order to be
-// valid: rules, defaults, list keys and junctors speak of what is below them.
+// valid: rules, defaults, list keys and junctors depend on the schemas below them.
 func withoutEqualParts(d, other *crd) *crd {
 	out := *d
 	out.Spec.Versions = slices.Clone(d.Spec.Versions)
@@ -191,8 +191,8 @@ func withoutEqualParts(d, other *crd) *crd {
 }
 
 // cutEqual returns p without properties that q has too, and whether q is p but for texts. It looks at every schema once.
-// It goes at most 100 levels deep. Below that, and at each schema with keywords that speak of what is below, all
-// stays.
+// It goes at most 100 levels deep. Below that, and below each schema whose keywords depend on the schemas in it, it
+// leaves out nothing.
 func cutEqual(p, q *props, depth int) (rest *props, same bool) {
 	if q == nil || depth > 100 || len(p.XValidations) > 0 || p.Default != nil || p.Not != nil || p.XEmbeddedResource ||
 		len(p.AllOf)+len(p.AnyOf)+len(p.OneOf)+len(p.XListMapKeys) > 0 {

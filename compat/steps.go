@@ -359,7 +359,7 @@ func filledBy(p, reader *props, held []*props, depth int) *props {
 }
 
 // withoutStatusDefault returns the schema of p without the default of .status, if p has one and the status subresource.
-// Whoever creates the object gets no status, and the next read fills in the default.
+// A new object is stored without a status, and the next read fills in the default.
 func withoutStatusDefault(p *part) *props {
 	status, declared := p.props.Properties["status"]
 	if !declared || !hasStatus(p) || !fillsIn(&status) {
@@ -476,7 +476,7 @@ func (c *comparison) schemasKnowing(to *part) []*props {
 
 // nameUnknownFields declares the fields that p keeps unknown, and that some of the others declare and not all of them alike. Around such
 // fields it takes only the type that the others have, so it takes no object that p does not. If there is none, it returns p itself.
-// Fields that all others declare alike are left out: whoever reads or writes them does the same with them.
+// It leaves out fields that all others declare alike, because all versions treat those in the same way.
 func nameUnknownFields(p *props, others []*props, depth int) *props {
 	if p == nil || depth > schema.MaxDepth {
 		return p

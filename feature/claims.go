@@ -29,8 +29,8 @@ type claims struct {
 // claimsByResource are the targets of all resources.
 type claimsByResource map[groupResource]*claims
 
-// of returns the targets of the resource of a target. What is added to them stays.
-func (by claimsByResource) of(t *Target) *claims {
+// claimsOn returns the targets of the resource of a target. What is added to them stays.
+func (by claimsByResource) claimsOn(t *Target) *claims {
 	key := groupResource{t.Group, t.Resource}
 	if by[key] == nil {
 		by[key] = &claims{}
@@ -107,10 +107,10 @@ func (d *definer) findContradictions() {
 	for _, f := range d.model.features {
 		for i := range f.Targets {
 			t := &f.Targets[i]
-			if !by.of(t).visitMeeting(t, t.Path, func(o claim) bool { return d.checkPair(o, claim{f, t}) }) {
+			if !by.claimsOn(t).visitMeeting(t, t.Path, func(o claim) bool { return d.checkPair(o, claim{f, t}) }) {
 				return
 			}
-			by.of(t).addClaim(t.Path, claim{f, t})
+			by.claimsOn(t).addClaim(t.Path, claim{f, t})
 		}
 	}
 }
@@ -188,7 +188,7 @@ func (m *Model) sharedWith(o *Model, out *findings) {
 			continue
 		}
 		for i := range f.Targets {
-			by.of(&f.Targets[i]).addClaim(f.Targets[i].Path, claim{f, &f.Targets[i]})
+			by.claimsOn(&f.Targets[i]).addClaim(f.Targets[i].Path, claim{f, &f.Targets[i]})
 		}
 	}
 	for _, f := range m.features {
@@ -199,7 +199,7 @@ func (m *Model) sharedWith(o *Model, out *findings) {
 			t := &f.Targets[i]
 			// One warning for each feature, which may gate the same in several parts and versions.
 			told := map[*Feature]bool{}
-			if !by.of(t).visitMeeting(t, t.Path, func(c claim) bool {
+			if !by.claimsOn(t).visitMeeting(t, t.Path, func(c claim) bool {
 				if !told[c.f] {
 					told[c.f] = true
 					out.addWarning(CodeShared, f.Spec.Gate, fmt.Sprintf("spec.parts[%d]", t.Part), "%s of component %q gates this too%s: each of them can close it",

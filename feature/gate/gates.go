@@ -171,7 +171,7 @@ func (g *Gates) defineModel(release string) error {
 // Enabled reports whether a feature is on in this process. A gate that was not declared is off; that is logged once.
 func (g *Gates) Enabled(name featuregate.Feature) bool {
 	st := g.state.Load()
-	if len(g.watchers.all()) > 0 {
+	if len(g.watchers.registeredNow()) > 0 {
 		st.watched.State(string(name))
 	}
 	open, known := st.open[name]

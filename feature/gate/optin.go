@@ -1,7 +1,7 @@
 package gate
 
-// For whom is a feature on that is off for most? The admission policies let a namespace with a label, or a
-// user with a right, use it. The program has to treat the objects of these as if it were on. For example, it
+// Which namespaces and users have opted in to a feature that is off? The admission policies let a namespace with a
+// label, or a user with a right, use it. The program has to treat their objects as if the feature were on. For example, it
 // reconciles a field that only some namespaces may set.
 
 import (

@@ -32,8 +32,8 @@ type observers[T any] struct {
 	list atomic.Pointer[[]*func(T)]
 }
 
-// all returns the observers in the order in which they came; nil if there never was one.
-func (o *observers[T]) all() []*func(T) {
+// registeredNow returns the observers in the order in which they came; nil if there never was one.
+func (o *observers[T]) registeredNow() []*func(T) {
 	if list := o.list.Load(); list != nil {
 		return *list
 	}
@@ -45,7 +45,7 @@ func (o *observers[T]) addObserver(do func(T)) (stop func()) {
 	replace := func(edit func(list []*func(T)) []*func(T)) {
 		o.mu.Lock()
 		defer o.mu.Unlock()
-		list := edit(slices.Clone(o.all()))
+		list := edit(slices.Clone(o.registeredNow()))
 		o.list.Store(&list)
 	}
 	replace(func(list []*func(T)) []*func(T) { return append(list, &do) })
@@ -57,14 +57,14 @@ func (o *observers[T]) addObserver(do func(T)) (stop func()) {
 }
 
 func (o *observers[T]) notifyAll(what T) {
-	for _, do := range o.all() {
+	for _, do := range o.registeredNow() {
 		(*do)(what)
 	}
 }
 
 // lastWatcher returns the last observer of [Gates.Observe] that has not been stopped; nil if there is none.
 func (g *Gates) lastWatcher() func(gate string) {
-	list := g.watchers.all()
+	list := g.watchers.registeredNow()
 	if len(list) == 0 {
 		return nil
 	}
@@ -80,7 +80,7 @@ type watchedGate struct {
 
 // Enabled implements [featuregate.FeatureGate].
 func (w *watchedGate) Enabled(name featuregate.Feature) bool {
-	if len(w.gates.watchers.all()) > 0 {
+	if len(w.gates.watchers.registeredNow()) > 0 {
 		if st := w.gates.state.Load(); st != nil && st.model.Feature(string(name)) != nil {
 			st.watched.State(string(name))
 		}

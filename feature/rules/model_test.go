@@ -20,42 +20,42 @@ type ruleWriter struct {
 
 func (w *ruleWriter) oneOf(texts ...string) string { return texts[w.IntN(len(texts))] }
 
-// reference returns a place with a number, in one of the forms of CEL.
-func (w *ruleWriter) reference() string {
+// drawReference returns a place with a number, in one of the forms of CEL.
+func (w *ruleWriter) drawReference() string {
 	if w.item {
 		return w.oneOf("x.f", "x.g", "x['f']", "self.a")
 	}
 	return w.oneOf("self.a", "self.f", "self.f", "self.g", "self.__in__", "self['f']", "self.o.f", "self.o.h")
 }
 
-func (w *ruleWriter) optional() string {
+func (w *ruleWriter) drawOptional() string {
 	if w.item {
 		return w.oneOf("x.?f", "x[?'f']", "x.?g")
 	}
 	return w.oneOf("self.?f", "self[?'f']", "self.?__in__", "self.?g", "self.?o.f", "self.?o.?f", "self.?o.?h")
 }
 
-func (w *ruleWriter) number(depth int) string {
+func (w *ruleWriter) drawNumber(depth int) string {
 	switch n := w.IntN(7); {
 	case n == 0 || depth == 0:
-		return w.reference()
+		return w.drawReference()
 	case n == 1:
-		return fmt.Sprintf("%s.orValue(%d)", w.optional(), w.IntN(3))
+		return fmt.Sprintf("%s.orValue(%d)", w.drawOptional(), w.IntN(3))
 	case n == 2:
-		return fmt.Sprintf("(%s ? %s : %s)", w.truth(depth-1), w.number(depth-1), w.number(depth-1))
+		return fmt.Sprintf("(%s ? %s : %s)", w.drawTruth(depth-1), w.drawNumber(depth-1), w.drawNumber(depth-1))
 	case n == 3:
-		return fmt.Sprintf("(%s + %s)", w.number(depth-1), w.number(depth-1))
+		return fmt.Sprintf("(%s + %s)", w.drawNumber(depth-1), w.drawNumber(depth-1))
 	case n == 4 && !w.item:
 		return "self.list.size()"
 	}
 	return fmt.Sprint(w.IntN(3))
 }
 
-func (w *ruleWriter) truth(depth int) string {
+func (w *ruleWriter) drawTruth(depth int) string {
 	if depth == 0 {
-		return w.leaf()
+		return w.drawLeaf()
 	}
-	part := func() string { return w.truth(depth - 1) }
+	part := func() string { return w.drawTruth(depth - 1) }
 	switch w.IntN(10) {
 	case 0:
 		return "!(" + part() + ")"
@@ -68,7 +68,7 @@ func (w *ruleWriter) truth(depth int) string {
 	case 6:
 		return fmt.Sprintf("((%s) %s (%s))", part(), w.oneOf("==", "!="), part())
 	case 7:
-		return fmt.Sprintf("(%s %s %s)", w.number(depth-1), w.oneOf("==", "!=", ">", "<="), w.number(depth-1))
+		return fmt.Sprintf("(%s %s %s)", w.drawNumber(depth-1), w.oneOf("==", "!=", ">", "<="), w.drawNumber(depth-1))
 	case 8:
 		if !w.item {
 			w.item = true
@@ -76,21 +76,21 @@ func (w *ruleWriter) truth(depth int) string {
 			return fmt.Sprintf("self.list.%s(x, %s)", w.oneOf("all", "exists", "exists_one"), part())
 		}
 	}
-	return w.leaf()
+	return w.drawLeaf()
 }
 
-func (w *ruleWriter) leaf() string {
+func (w *ruleWriter) drawLeaf() string {
 	switch w.IntN(8) {
 	case 0:
 		return w.oneOf("true", "false")
 	case 1:
-		return w.optional() + ".hasValue()"
+		return w.drawOptional() + ".hasValue()"
 	case 2:
 		if !w.item {
 			return w.oneOf("self.o == {'f': 1}", "self.o != {}", "has(self.o)", "self.list == []", "{'f': 1} in self.list", "has(self.list)")
 		}
 	case 3, 4:
-		return fmt.Sprintf("%s %s %d", w.reference(), w.oneOf(">", "=="), w.IntN(3))
+		return fmt.Sprintf("%s %s %d", w.drawReference(), w.oneOf(">", "=="), w.IntN(3))
 	}
 	if w.item {
 		return w.oneOf("has(x.f)", "has(x.g)")
@@ -98,8 +98,8 @@ func (w *ruleWriter) leaf() string {
 	return w.oneOf("has(self.f)", "has(self.g)", "has(self.__in__)", "has(self.o.f)", "has(self.o.h)")
 }
 
-// object draws what rules are about.
-func (w *ruleWriter) object() map[string]any {
+// drawObject draws what rules are about.
+func (w *ruleWriter) drawObject() map[string]any {
 	some := func(names ...string) map[string]any {
 		out := map[string]any{}
 		for _, name := range names {
@@ -123,8 +123,8 @@ func (w *ruleWriter) object() map[string]any {
 	return out
 }
 
-// lose removes the field from the object, or from some items of its list, and reports whether there was one.
-func (w *ruleWriter) lose(object map[string]any, path string) bool {
+// loseField removes the field from the object, or from some items of its list, and reports whether there was one.
+func (w *ruleWriter) loseField(object map[string]any, path string) bool {
 	before, lost := 0, []map[string]any{object}
 	name := "f"
 	switch path {
@@ -160,7 +160,7 @@ func TestFatesAreThoseOfCEL(t *testing.T) {
 	told := map[feature.Fate]int{}
 	for seed := range draws.Seeds(40_000) {
 		w := &ruleWriter{Rand: rand.New(rand.NewPCG(seed, 1))}
-		rule := w.truth(1 + w.IntN(3))
+		rule := w.drawTruth(1 + w.IntN(3))
 		compiled, issues := env.Compile(rule)
 		if issues.Err() != nil {
 			t.Fatalf("%s: %v", rule, issues.Err())
@@ -180,8 +180,8 @@ func TestFatesAreThoseOfCEL(t *testing.T) {
 		}
 		fate := rules.Without(rule, path)
 		for range 12 {
-			object := w.object()
-			if !holds(object) || !w.lose(object, text) {
+			object := w.drawObject()
+			if !holds(object) || !w.loseField(object, text) {
 				continue
 			}
 			told[fate]++

@@ -144,16 +144,16 @@ func encode(t *testing.T, from map[string]any, to any) {
 func toV1beta1(t *testing.T, in *v1alpha1.ResolutionRequest) (*v1beta1.ResolutionRequest, error) {
 	t.Helper()
 	out := &v1beta1.ResolutionRequest{}
-	return out, convert(t, in, v1alpha1.SchemeGroupVersion.String(), out, v1beta1.SchemeGroupVersion.String())
+	return out, convertObject(t, in, v1alpha1.SchemeGroupVersion.String(), out, v1beta1.SchemeGroupVersion.String())
 }
 
 func toV1alpha1(t *testing.T, in *v1beta1.ResolutionRequest) (*v1alpha1.ResolutionRequest, error) {
 	t.Helper()
 	out := &v1alpha1.ResolutionRequest{}
-	return out, convert(t, in, v1beta1.SchemeGroupVersion.String(), out, v1alpha1.SchemeGroupVersion.String())
+	return out, convertObject(t, in, v1beta1.SchemeGroupVersion.String(), out, v1alpha1.SchemeGroupVersion.String())
 }
 
-func convert(t *testing.T, in any, from string, out any, to string) error {
+func convertObject(t *testing.T, in any, from string, out any, to string) error {
 	t.Helper()
 	object := decode(t, in)
 	object["apiVersion"] = from

@@ -80,7 +80,7 @@ func Open(dir string, now time.Time) (*Authority, error) {
 	}
 	pair, err := a.read("ca")
 	if err == nil {
-		a.cert, a.key, err = parse(pair)
+		a.cert, a.key, err = parsePair(pair)
 	}
 	switch {
 	case err != nil:
@@ -115,7 +115,7 @@ func (a *Authority) Leaf(l Leaf) (Pair, error) {
 		template.ExtKeyUsage = []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth}
 		template.DNSNames, template.IPAddresses = l.DNSNames, l.IPs
 	}
-	return a.write(l.Name, template, a.cert, key, a.key)
+	return a.writePair(l.Name, template, a.cert, key, a.key)
 }
 
 // SigningKey returns the files of the key pair NAME.key and NAME.pub, which signs ServiceAccount tokens. It makes a missing pair,
@@ -156,18 +156,18 @@ func (a *Authority) create() error {
 	}
 	template.IsCA = true
 	template.KeyUsage = x509.KeyUsageCertSign | x509.KeyUsageDigitalSignature
-	pair, err := a.write("ca", template, template, key, key)
+	pair, err := a.writePair("ca", template, template, key, key)
 	if err != nil {
 		return err
 	}
 	a.pair = pair
-	a.cert, a.key, err = parse(pair)
+	a.cert, a.key, err = parsePair(pair)
 	return err
 }
 
 // fits reports whether a kept pair can serve for l: it is readable, of this authority, not near its end, and has the same names.
 func (a *Authority) fits(pair Pair, l Leaf) bool {
-	kept, _, err := parse(pair)
+	kept, _, err := parsePair(pair)
 	if err != nil || kept.CheckSignatureFrom(a.cert) != nil || a.now.Add(renewal).After(kept.NotAfter) {
 		return false
 	}
@@ -200,9 +200,9 @@ func (a *Authority) template(commonName string) (*x509.Certificate, error) {
 	}, nil
 }
 
-// write signs a certificate and keeps it with its key. The key is written first, so that a crash leaves no
+// writePair signs a certificate and keeps it with its key. The key is written first, so that a crash leaves no
 // certificate without its key.
-func (a *Authority) write(name string, template, parent *x509.Certificate, key, signer crypto.Signer) (Pair, error) {
+func (a *Authority) writePair(name string, template, parent *x509.Certificate, key, signer crypto.Signer) (Pair, error) {
 	der, err := x509.CreateCertificate(rand.Reader, template, parent, key.Public(), signer)
 	if err != nil {
 		return Pair{}, err
@@ -236,8 +236,8 @@ func (a *Authority) files(name string) Pair {
 
 func (a *Authority) path(name, ending string) string { return filepath.Join(a.dir, name+ending) }
 
-// parse reads a pair, whose key has to be that of the certificate.
-func parse(pair Pair) (*x509.Certificate, crypto.Signer, error) {
+// parsePair reads a pair, whose key has to be that of the certificate.
+func parsePair(pair Pair) (*x509.Certificate, crypto.Signer, error) {
 	read, err := tls.X509KeyPair(pair.CertPEM, pair.KeyPEM)
 	if err != nil {
 		return nil, nil, fmt.Errorf("%s and %s: %w", pair.CertFile, pair.KeyFile, err)
