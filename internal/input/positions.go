@@ -81,7 +81,8 @@ type document struct {
 	index map[*yamlv3.Node]map[string]int // the places of the keys of mappings that were looked into
 }
 
-// keyIndex returns the index of the key in the content of a mapping, -1 if it is not there.
+// keyIndex returns the index of the key in the content of a mapping, -1 if it is not there. A search through the mapping for each key
+// took over a minute for 100,000 unknown fields in one mapping.
 func (d *document) keyIndex(mapping *yamlv3.Node, key string) int {
 	keys, ok := d.index[mapping]
 	if !ok {

@@ -2,6 +2,7 @@ package git
 
 import (
 	"encoding/binary"
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"os"
@@ -242,5 +243,62 @@ func TestNoRoomAnywhere(t *testing.T) {
 	}
 	if l := leftovers(t, g); len(l) > 0 {
 		t.Errorf("left over: %v", l)
+	}
+}
+
+// TestTheOldestMirrorGoesFirst: a full disk costs one mirror at a time.
+func TestTheOldestMirrorGoesFirst(t *testing.T) {
+	dir := t.TempDir()
+	for i, name := range []string{"b", "a", "c"} {
+		path := filepath.Join(dir, name)
+		at := time.Unix(int64(1_000_000+i), 0)
+		if err := errors.Join(os.Mkdir(path, 0o700), os.Chtimes(path, at, at)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, want := range []string{"a,c", "c", ""} {
+		if !removeOldest(dir) {
+			t.Fatal("nothing was removed")
+		}
+		var left []string
+		entries, err := os.ReadDir(dir)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, e := range entries {
+			left = append(left, e.Name())
+		}
+		if got := strings.Join(left, ","); got != want {
+			t.Errorf("%q is left, want %q", got, want)
+		}
+	}
+	if removeOldest(dir) {
+		t.Error("something was removed from an empty folder")
+	}
+}
+
+// TestAPackThatIsFetchedAgainReplacesADamagedOne: a loose object stays, because its name says what it has.
+func TestAPackThatIsFetchedAgainReplacesADamagedOne(t *testing.T) {
+	m := &mirror{store: &store{}, dir: t.TempDir()}
+	from := t.TempDir()
+	for name, text := range map[string]string{"objects/pack/pack-1.pack": "damaged", "objects/ab/cd": "old"} {
+		path := filepath.Join(m.dir, name)
+		if err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o700), os.WriteFile(path, []byte(text), 0o600)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for name, text := range map[string]string{"pack-1.pack": "whole", "pack-1.idx": "index", "ab/cd": "new"} {
+		path := filepath.Join(from, name)
+		if err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o700), os.WriteFile(path, []byte(text), 0o600)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := errors.Join(m.store.adoptPacks(m, from), m.store.adoptLoose(m, from)); err != nil {
+		t.Fatal(err)
+	}
+	for name, want := range map[string]string{"pack/pack-1.pack": "whole", "pack/pack-1.idx": "index", "ab/cd": "old"} {
+		if got, err := os.ReadFile(filepath.Join(m.dir, "objects", name)); err != nil || string(got) != want {
+			t.Errorf("%s has %q, want %q (%v)", name, got, want, err)
+		}
 	}
 }
